@@ -1,0 +1,173 @@
+#include "filters/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+namespace filterbench::theory {
+namespace {
+
+double LogBinomialProbability(uint64_t x, uint64_t trials, double p) {
+  if (p <= 0) return x == 0 ? 0 : -std::numeric_limits<double>::infinity();
+  if (p >= 1) return x == trials ? 0 : -std::numeric_limits<double>::infinity();
+  const double n = static_cast<double>(trials);
+  const double k = static_cast<double>(x);
+  return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(p) +
+         (n - k) * std::log1p(-p);
+}
+
+// The rate inside one block that holds i keys, for i = 0, 1, ...: E[(S / bits)^k], S the number of
+// distinct cells hit by k i balls in `bits` cells. Computed once per (bits, k), to the load where
+// the rate has reached 1 for all purposes.
+const std::vector<double>& RateInBlockByLoad(int block_bits, int k) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int, int>, std::vector<double>> cache;
+  const std::lock_guard lock(mutex);
+  std::vector<double>& rates = cache[{block_bits, k}];
+  if (!rates.empty()) return rates;
+
+  std::vector<double> power(block_bits + 1);
+  for (int s = 0; s <= block_bits; ++s) {
+    power[s] = std::pow(static_cast<double>(s) / block_bits, k);
+  }
+  std::vector<double> occupied(block_bits + 1);  // probability of s cells hit so far
+  occupied[0] = 1;
+  constexpr size_t kMaxLoad = 4096;
+  while (rates.size() < kMaxLoad) {
+    double rate = 0;
+    for (int s = 0; s <= block_bits; ++s) rate += occupied[s] * power[s];
+    rates.push_back(rate);
+    if (rate > 1 - 1e-12) break;
+    for (int ball = 0; ball < k; ++ball) {
+      for (int s = block_bits; s > 0; --s) {
+        occupied[s] = occupied[s] * s / block_bits +
+                      occupied[s - 1] * (block_bits - s + 1) / static_cast<double>(block_bits);
+      }
+      occupied[0] = 0;
+    }
+  }
+  return rates;
+}
+
+// Mean and variance over the load X of the rate in a block, `log_probability(i)` = ln P(X = i) and
+// `mean_load` = E[X].
+template <class LogProbability>
+FprEstimate OverLoads(const std::vector<double>& rates, double mean_load, uint64_t max_load,
+                      LogProbability log_probability) {
+  const double spread = 12 * std::sqrt(mean_load) + 30;  // leaves out less than 1e-20
+  const uint64_t first = static_cast<uint64_t>(std::max(0.0, mean_load - spread));
+  const uint64_t last =
+      std::min<uint64_t>(max_load, static_cast<uint64_t>(std::ceil(mean_load + spread)));
+  double mean = 0;
+  double mean_square = 0;
+  for (uint64_t i = first; i <= last; ++i) {
+    const double probability = std::exp(log_probability(i));
+    const double rate = i < rates.size() ? rates[i] : 1.0;
+    mean += probability * rate;
+    mean_square += probability * rate * rate;
+  }
+  return {std::min(mean, 1.0), std::sqrt(std::max(0.0, mean_square - mean * mean))};
+}
+
+}  // namespace
+
+double InformationBoundBitsPerKey(double fpr) { return -std::log2(fpr); }
+
+double HashCollisionFpr(uint64_t n, int hash_bits) {
+  return -std::expm1(static_cast<double>(n) * std::log1p(-std::exp2(-hash_bits)));
+}
+
+FprEstimate BlockedBloomFpr(uint64_t n, uint64_t blocks, int k, int block_bits) {
+  if (n == 0) return {0, 0};
+  const std::vector<double>& rates = RateInBlockByLoad(block_bits, k);
+  const double p = 1.0 / static_cast<double>(blocks);
+  FprEstimate estimate =
+      OverLoads(rates, static_cast<double>(n) * p, n,
+                [&](uint64_t i) { return LogBinomialProbability(i, n, p); });
+  // The filter's rate is the mean over its blocks. Loads of two blocks are negatively correlated:
+  // taking them as independent bounds the deviation from above.
+  estimate.instance_sd /= std::sqrt(static_cast<double>(blocks));
+  return estimate;
+}
+
+double BlockedBloomFpr(double bits_per_key, int k, int block_bits) {
+  const std::vector<double>& rates = RateInBlockByLoad(block_bits, k);
+  const double mean_load = block_bits / bits_per_key;
+  return OverLoads(rates, mean_load, std::numeric_limits<uint64_t>::max(),
+                   [&](uint64_t i) {
+                     const double x = static_cast<double>(i);
+                     return x * std::log(mean_load) - mean_load - std::lgamma(x + 1);
+                   })
+      .mean;
+}
+
+int BlockedBloomBestK(double bits_per_key, int block_bits) {
+  int best_k = 1;
+  double best_fpr = BlockedBloomFpr(bits_per_key, 1, block_bits);
+  for (int k = 2; k <= kMaxBlockedProbes; ++k) {
+    const double fpr = BlockedBloomFpr(bits_per_key, k, block_bits);
+    if (fpr >= best_fpr) break;  // the rate has one minimum over k
+    best_fpr = fpr;
+    best_k = k;
+  }
+  return best_k;
+}
+
+double BinomialLowerTail(uint64_t x, uint64_t trials, double p) {
+  if (x >= trials) return 1;
+  if (static_cast<double>(x) >= static_cast<double>(trials) * p) {
+    return std::min(1.0, 1 - BinomialUpperTail(x + 1, trials, p));
+  }
+  double term = std::exp(LogBinomialProbability(x, trials, p));
+  double sum = 0;
+  const double odds = (1 - p) / p;
+  for (uint64_t i = x;; --i) {
+    sum += term;
+    if (i == 0 || term < sum * 1e-17) break;
+    term *= odds * static_cast<double>(i) / static_cast<double>(trials - i + 1);
+  }
+  return std::min(sum, 1.0);
+}
+
+double BinomialUpperTail(uint64_t x, uint64_t trials, double p) {
+  if (x == 0) return 1;
+  if (x > trials || p <= 0) return 0;
+  if (p >= 1) return 1;
+  if (static_cast<double>(x) <= static_cast<double>(trials) * p) {
+    return std::min(1.0, 1 - BinomialLowerTail(x - 1, trials, p));
+  }
+  double term = std::exp(LogBinomialProbability(x, trials, p));
+  double sum = 0;
+  const double odds = p / (1 - p);
+  for (uint64_t i = x;; ++i) {
+    sum += term;
+    if (i == trials || term < sum * 1e-17) break;
+    term *= odds * static_cast<double>(trials - i) / static_cast<double>(i + 1);
+  }
+  return std::min(sum, 1.0);
+}
+
+double NormalQuantileTwoSided(double two_sided) {
+  double low = 0;
+  double high = 40;
+  for (int i = 0; i < 200; ++i) {
+    const double z = (low + high) / 2;
+    (std::erfc(z / std::sqrt(2.0)) > two_sided ? low : high) = z;
+  }
+  return (low + high) / 2;
+}
+
+bool FprAgrees(uint64_t false_positives, uint64_t queries, const FprEstimate& estimate,
+               double false_alarm) {
+  const double half_width = NormalQuantileTwoSided(false_alarm / 2) * estimate.instance_sd;
+  const double low = std::clamp(estimate.mean - half_width, 0.0, 1.0);
+  const double high = std::clamp(estimate.mean + half_width, 0.0, 1.0);
+  return BinomialLowerTail(false_positives, queries, low) >= false_alarm / 4 &&
+         BinomialUpperTail(false_positives, queries, high) >= false_alarm / 4;
+}
+
+}  // namespace filterbench::theory
