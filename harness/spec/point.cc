@@ -1,0 +1,120 @@
+#include "harness/spec/point.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "filters/hash.h"
+#include "filters/nearest_name.h"
+
+namespace filterbench {
+namespace {
+
+// Index of a name, or the error that names the field.
+Result<size_t> IndexOf(std::string_view field, const nlohmann::json& json,
+                       std::span<const std::string_view> names) {
+  if (!json.is_string()) return Error{fmt::format("{}: must be a string", field)};
+  const auto& name = json.get_ref<const std::string&>();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return i;
+  }
+  const std::vector<std::string> valid(names.begin(), names.end());
+  return Error{UnknownName(field, name, valid)};
+}
+
+}  // namespace
+
+nlohmann::json KeySetToJson(const KeySetSpec& key_set) {
+  nlohmann::json json = {{"kind", kKeyKindNames[static_cast<size_t>(key_set.kind)]}};
+  if (key_set.kind == KeyKind::kBytes) json["length_bytes"] = key_set.length_bytes;
+  if (key_set.kind == KeyKind::kFile) {
+    json["path"] = key_set.path;
+    json["digest"] = key_set.digest;
+  }
+  return json;
+}
+
+Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
+  if (!json.is_object()) return Error{"key_set: must be an object"};
+  KeySetSpec key_set;
+  const Result<size_t> kind =
+      IndexOf("key_set.kind", json.value("kind", nlohmann::json()), kKeyKindNames);
+  if (!kind) return Error{kind.error()};
+  key_set.kind = static_cast<KeyKind>(*kind);
+  std::vector<std::string> valid = {"kind"};
+  if (key_set.kind == KeyKind::kBytes) valid.push_back("length_bytes");
+  if (key_set.kind == KeyKind::kFile) valid.insert(valid.end(), {"path", "digest"});
+  for (const auto& [key, value] : json.items()) {
+    if (std::find(valid.begin(), valid.end(), key) == valid.end()) {
+      return Error{"key_set: " + UnknownName("field", key, valid)};
+    }
+  }
+  if (key_set.kind == KeyKind::kBytes) {
+    const auto length = json.find("length_bytes");
+    if (length == json.end() || !length->is_number_unsigned() || *length < 8 || *length > 4096) {
+      return Error{"key_set.length_bytes: must be a whole number in 8..4096"};
+    }
+    key_set.length_bytes = length->get<uint32_t>();
+  }
+  if (key_set.kind == KeyKind::kFile) {
+    const auto path = json.find("path");
+    if (path == json.end() || !path->is_string()) {
+      return Error{"key_set.path: must be the path of a file with one key a line"};
+    }
+    key_set.path = path->get<std::string>();
+    key_set.digest = json.value("digest", "");
+  }
+  return key_set;
+}
+
+nlohmann::json PointToJson(const Point& point) {
+  return {{"filter", point.filter},
+          {"params", point.params},
+          {"keys", point.keys},
+          {"key_set", KeySetToJson(point.key_set)},
+          {"mode", kModeNames[static_cast<size_t>(point.mode)]},
+          {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
+          {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
+          {"target", point.target}};
+}
+
+Result<Point> PointFromJson(const nlohmann::json& json) {
+  if (!json.is_object()) return Error{"point: must be an object"};
+  for (const char* field : {"filter", "params", "keys", "key_set", "mode", "negative_share",
+                            "hashing", "target"}) {
+    if (!json.contains(field)) return Error{fmt::format("point.{}: is missing", field)};
+  }
+  Point point;
+  if (!json["filter"].is_string()) return Error{"point.filter: must be a string"};
+  if (!json["target"].is_string()) return Error{"point.target: must be a string"};
+  if (!json["params"].is_object()) return Error{"point.params: must be an object"};
+  if (!json["keys"].is_number_unsigned()) return Error{"point.keys: must be a whole number"};
+  point.filter = json["filter"].get<std::string>();
+  point.params = json["params"];
+  point.keys = json["keys"].get<uint64_t>();
+  point.target = json["target"].get<std::string>();
+  Result<KeySetSpec> key_set = KeySetFromJson(json["key_set"]);
+  if (!key_set) return Error{"point." + key_set.error()};
+  point.key_set = std::move(*key_set);
+  const Result<size_t> mode = IndexOf("point.mode", json["mode"], kModeNames);
+  if (!mode) return Error{mode.error()};
+  point.mode = static_cast<Mode>(*mode);
+  const Result<size_t> hashing = IndexOf("point.hashing", json["hashing"], kHashingNames);
+  if (!hashing) return Error{hashing.error()};
+  point.hashing = static_cast<Hashing>(*hashing);
+  if (json["negative_share"].is_number()) {
+    point.negative_share = json["negative_share"].get<double>();
+  } else if (!json["negative_share"].is_null()) {
+    return Error{"point.negative_share: must be a number or null"};
+  }
+  return point;
+}
+
+std::string PointId(const Point& point) {
+  const std::string canonical = PointToJson(point).dump();  // nlohmann sorts keys
+  return fmt::format("{:016x}", HashBytes(canonical, 0));
+}
+
+}  // namespace filterbench

@@ -1,0 +1,60 @@
+#ifndef FILTERBENCH_HARNESS_SPEC_POINT_H_
+#define FILTERBENCH_HARNESS_SPEC_POINT_H_
+
+// A point: one thing that is measured, as a plain value. Two runs speak of the same point if and
+// only if their canonical JSON is equal.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "filters/result.h"
+#include "workloads/keys.h"
+
+namespace filterbench {
+
+enum class Mode {
+  kBuild,          // building the filter: ns per key
+  kLookupBatched,  // the filter's batched kernel over a stream: ns per lookup
+  kLookupSingle,   // the scalar reference one key at a time, lookups free to overlap
+  kLatency,        // a chain in which each lookup waits for the answer before it
+};
+inline constexpr std::string_view kModeNames[] = {"build", "lookup_batched", "lookup_single",
+                                                  "latency"};
+
+enum class Hashing {
+  kPrehashed,  // the stream holds hashes
+  kXxh3U64,    // each lookup hashes an integer key first
+  kXxh3Bytes,  // each lookup hashes its byte string first
+};
+inline constexpr std::string_view kHashingNames[] = {"prehashed", "xxh3_u64", "xxh3_bytes"};
+
+struct Point {
+  std::string filter;
+  nlohmann::json params;  // all knobs of the filter, defaults filled in, without the seed
+  uint64_t keys = 0;
+  KeySetSpec key_set;
+  Mode mode = Mode::kLookupBatched;
+  std::optional<double> negative_share;  // absent keys over lookups; nothing in mode build
+  Hashing hashing = Hashing::kPrehashed;
+  std::string target;
+
+  bool operator==(const Point&) const = default;
+};
+
+nlohmann::json PointToJson(const Point& point);
+// For records written by this program; the error names the field.
+Result<Point> PointFromJson(const nlohmann::json& json);
+
+// XXH3-64 of the canonical JSON (sorted keys, no blanks), 16 hex digits.
+std::string PointId(const Point& point);
+
+nlohmann::json KeySetToJson(const KeySetSpec& key_set);
+Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json);
+
+}  // namespace filterbench
+
+#endif  // FILTERBENCH_HARNESS_SPEC_POINT_H_
