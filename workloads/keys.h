@@ -46,6 +46,9 @@ struct ByteKeyArena {
   ByteKeys keys() const { return {bytes.data(), offsets.data(), offsets.size() - 1}; }
 };
 
+// XXH3-64 of a key file, 16 hex digits: what KeySetSpec::digest holds.
+Result<std::string> KeyFileDigest(const std::string& path);
+
 class KeySet {
  public:
   // Reads the file of a kFile set; other kinds cannot fail for length_bytes in 8..4096. The keys of

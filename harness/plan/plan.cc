@@ -1,0 +1,264 @@
+#include "harness/plan/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "filters/hash.h"
+#include "filters/nearest_name.h"
+#include "filters/simd/targets.h"
+#include "workloads/lookups.h"
+
+namespace filterbench {
+namespace {
+
+using nlohmann::json;
+
+// All combinations of one filter's parameter lists: {"a": [1, 2], "b": 3} gives {1, 3} and {2, 3}.
+// The error is at the pointer of the value that is refused.
+Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& pointer,
+                                       const FilterType& type, const json& grid) {
+  if (!grid.is_object()) return spec.source.At(pointer, "must be an object of parameters");
+  std::vector<json> combinations = {json::object()};
+  for (const auto& [name, values] : grid.items()) {
+    const json list = values.is_array() ? values : json::array({values});
+    if (list.empty()) return spec.source.At(pointer + "/" + name, "must not be empty");
+    std::vector<json> longer;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Result<json> alone = type.CompleteParams({{name, list[i]}});
+      if (!alone) {
+        std::string at = pointer + "/" + name;
+        if (values.is_array()) at += "/" + std::to_string(i);
+        return spec.source.At(at, alone.error());
+      }
+      for (const json& combination : combinations) {
+        longer.push_back(combination);
+        longer.back()[name] = list[i];
+      }
+    }
+    combinations = std::move(longer);
+  }
+  for (json& combination : combinations) {
+    const Result<json> complete = type.CompleteParams(combination);
+    if (!complete) return spec.source.At(pointer, complete.error());
+    combination = *complete;
+  }
+  return combinations;
+}
+
+// Names of a spec's targets resolved for one filter; what this machine or this filter has not is
+// given back with the reason.
+struct ResolvedTargets {
+  std::vector<std::string> usable;
+  std::vector<std::pair<std::string, std::string>> unusable;  // name, reason
+};
+
+Result<ResolvedTargets> ResolveTargets(const Spec& spec, const SweepSpec& sweep,
+                                       const FilterType& type) {
+  const std::vector<std::string_view> of_filter = type.targets();
+  std::vector<std::string> compiled;
+  for (const int64_t target : CompiledTargets()) compiled.emplace_back(TargetName(target));
+  compiled.emplace_back("scalar");
+
+  ResolvedTargets resolved;
+  const auto add = [&](std::string_view name) {
+    if (std::find(resolved.usable.begin(), resolved.usable.end(), name) == resolved.usable.end()) {
+      resolved.usable.emplace_back(name);
+    }
+  };
+  for (const std::string& name : sweep.targets) {
+    if (name == "best") {
+      add(of_filter.front());
+    } else if (name == "all") {
+      for (const std::string_view target : of_filter) add(target);
+    } else if (std::find(of_filter.begin(), of_filter.end(), name) != of_filter.end()) {
+      add(name);
+    } else if (std::find(compiled.begin(), compiled.end(), name) != compiled.end()) {
+      const bool runs_here = std::ranges::count(SupportedTargetNames(), name) != 0;
+      resolved.unusable.emplace_back(
+          name, runs_here ? fmt::format("{} has no kernel for {}", type.info().name, name)
+                          : fmt::format("this CPU does not support {}", name));
+    } else {
+      std::vector<std::string> valid = compiled;
+      valid.insert(valid.begin(), {"best", "all"});
+      return spec.source.At(sweep.pointer + "/targets", UnknownName("target", name, valid));
+    }
+  }
+  return resolved;
+}
+
+bool IsBytes(const KeySetSpec& key_set) {
+  return key_set.kind == KeyKind::kBytes || key_set.kind == KeyKind::kFile;
+}
+
+// Why a combination of modes, hashing and keys means nothing; empty if it does.
+std::string WhyMeaningless(const Point& point) {
+  if (point.hashing == Hashing::kXxh3Bytes && !IsBytes(point.key_set)) {
+    return "xxh3_bytes hashes byte strings, the key set has integers";
+  }
+  if (point.hashing == Hashing::kXxh3U64 && IsBytes(point.key_set)) {
+    return "xxh3_u64 hashes integers, the key set has byte strings";
+  }
+  if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kLatency) {
+    return "latency chains run over hashes: the next key must depend on the answer";
+  }
+  return {};
+}
+
+// Typical costs, for the estimate only.
+constexpr double kPrepareNsPerKey = 150;  // make the key, hash, build, verify
+constexpr double kNsPerQuery = 30;
+constexpr double kNsPerLookup = 15;
+
+void Estimate(Case& work, const MeasureSpec& measure) {
+  double bits_per_key = 16;
+  if (const auto bits = work.params.find("bits_per_key"); bits != work.params.end()) {
+    bits_per_key = std::max(bits_per_key, bits->get<double>());
+  }
+  const double n = static_cast<double>(work.keys);
+  const uint64_t stream = measure.stream_lookups != 0 ? measure.stream_lookups
+                                                      : DefaultStreamLookups(work.keys);
+  const uint64_t bytes_per_key = work.key_set.kind == KeyKind::kBytes ? work.key_set.length_bytes
+                                 : work.key_set.kind == KeyKind::kFile ? 64
+                                                                       : 0;
+  // A build may hold its keys a second time (sorted) and as much again in working memory.
+  work.memory_bytes = static_cast<uint64_t>(n * (8 * 4 + 2 * bits_per_key / 8)) +
+                      work.keys * bytes_per_key + stream * (16 + bytes_per_key) + (64 << 20);
+  const double pass_seconds =
+      std::max(measure.pass_seconds, static_cast<double>(stream) * kNsPerLookup * 1e-9);
+  work.seconds = n * kPrepareNsPerKey * 1e-9 +
+                 static_cast<double>(measure.fpr_queries) * kNsPerQuery * 1e-9 +
+                 static_cast<double>(work.points.size()) *
+                     (static_cast<double>(measure.passes) + 1) * pass_seconds;
+}
+
+}  // namespace
+
+uint64_t Plan::points() const {
+  return std::accumulate(cases.begin(), cases.end(), uint64_t{0},
+                         [](uint64_t sum, const Case& work) { return sum + work.points.size(); });
+}
+
+uint64_t Plan::memory_bytes() const {
+  uint64_t largest = 0;
+  for (const Case& work : cases) largest = std::max(largest, work.memory_bytes);
+  return largest;
+}
+
+double Plan::seconds() const {
+  double sum = 0;
+  for (const Case& work : cases) sum += work.seconds;
+  return sum * static_cast<double>(measure.rounds);
+}
+
+Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
+  Plan plan;
+  plan.measure = spec.measure;
+  std::map<std::string, size_t> case_of;  // by its canonical JSON
+  std::set<std::string> seen;             // ids of points: two sweeps may overlap
+
+  const auto add = [&](const FilterType& type, Point point) {
+    if (!seen.insert(PointId(point)).second) return;
+    if (std::string reason = WhyMeaningless(point); !reason.empty()) {
+      plan.skipped.push_back({std::move(point), std::move(reason)});
+      return;
+    }
+    const Hashing build_hashing = type.hashes_keys() ? point.hashing : Hashing::kPrehashed;
+    const json identity = {point.filter, point.params, point.keys, KeySetToJson(point.key_set),
+                           kHashingNames[static_cast<size_t>(build_hashing)]};
+    const auto [found, is_new] = case_of.emplace(identity.dump(), plan.cases.size());
+    if (is_new) {
+      plan.cases.push_back({.type = &type,
+                            .params = point.params,
+                            .keys = point.keys,
+                            .key_set = point.key_set,
+                            .build_hashing = build_hashing,
+                            .points = {}});
+    }
+    plan.cases[found->second].points.push_back(std::move(point));
+  };
+
+  for (const SweepSpec& sweep : spec.sweeps) {
+    for (const auto& [filter, grid] : sweep.filters.items()) {
+      const std::string pointer = sweep.pointer + "/filters/" + filter;
+      const Result<const FilterType*> type = FindFilterType(filter);
+      if (!type) return spec.source.At(pointer, type.error());
+      const Result<std::vector<json>> params = ExpandParams(spec, pointer, **type, grid);
+      if (!params) return Error{params.error()};
+      const Result<ResolvedTargets> targets = ResolveTargets(spec, sweep, **type);
+      if (!targets) return Error{targets.error()};
+
+      for (const KeySetSpec& key_set_as_written : sweep.key_sets) {
+        KeySetSpec key_set = key_set_as_written;
+        if (key_set.kind == KeyKind::kFile && key_set.digest.empty()) {
+          const Result<std::string> digest = KeyFileDigest(key_set.path);
+          if (!digest) return spec.source.At(sweep.pointer + "/key_sets", digest.error());
+          key_set.digest = *digest;
+        }
+        for (const uint64_t keys : sweep.keys) {
+          for (const json& one : *params) {
+            for (const Mode mode : sweep.modes) {
+              Point point{.filter = filter,
+                          .params = one,
+                          .keys = keys,
+                          .key_set = key_set,
+                          .mode = mode,
+                          .negative_share = std::nullopt,
+                          .hashing = Hashing::kPrehashed,
+                          .target = "scalar"};
+              if (mode == Mode::kBuild) {
+                add(**type, point);  // builds do not dispatch and are fed with hashes
+                continue;
+              }
+              for (const Hashing hashing : sweep.hashings) {
+                for (const double share : sweep.negative_shares) {
+                  point.hashing = hashing;
+                  point.negative_share = share;
+                  for (const std::string& target : targets->usable) {
+                    point.target = target;
+                    add(**type, point);
+                  }
+                  for (const auto& [target, reason] : targets->unusable) {
+                    point.target = target;
+                    if (seen.insert(PointId(point)).second) plan.skipped.push_back({point, reason});
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  std::vector<Case> fitting;
+  for (Case& work : plan.cases) {
+    Estimate(work, plan.measure);
+    if (work.memory_bytes <= memory_limit_bytes) {
+      fitting.push_back(std::move(work));
+      continue;
+    }
+    for (Point& point : work.points) {
+      plan.skipped.push_back({std::move(point),
+                              fmt::format("out of memory: needs about {} MiB, limit {} MiB",
+                                          work.memory_bytes >> 20, memory_limit_bytes >> 20)});
+    }
+  }
+  plan.cases = std::move(fitting);
+  return plan;
+}
+
+std::vector<size_t> VisitOrder(size_t cases, uint64_t seed, uint64_t round) {
+  std::vector<size_t> order(cases);
+  std::iota(order.begin(), order.end(), size_t{0});
+  const uint64_t drawn_from = Mix64(seed ^ Mix64(round / 2 + kGoldenGamma));
+  for (size_t i = cases; i > 1; --i) {
+    std::swap(order[i - 1], order[FastRange64(Mix64(drawn_from + i * kGoldenGamma), i)]);
+  }
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace filterbench

@@ -1,0 +1,56 @@
+#ifndef FILTERBENCH_HARNESS_PLAN_PLAN_H_
+#define FILTERBENCH_HARNESS_PLAN_PLAN_H_
+
+// From what is asked (a spec) to what will be done: all points, each on a filter that is built once
+// per round, what is left out and why, and what it takes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/registry/erased_filter.h"
+#include "harness/spec/point.h"
+#include "harness/spec/spec.h"
+
+namespace filterbench {
+
+// A filter that is built once per round, and all points that are measured on it.
+struct Case {
+  const FilterType* type = nullptr;
+  nlohmann::json params;
+  uint64_t keys = 0;
+  KeySetSpec key_set;
+  // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
+  Hashing build_hashing = Hashing::kPrehashed;
+  std::vector<Point> points;
+  // Keys, table and streams, as far as they can be known beforehand.
+  uint64_t memory_bytes = 0;
+  double seconds = 0;  // one round, a guess from typical costs
+};
+
+struct SkippedPoint {
+  Point point;
+  std::string reason;
+};
+
+struct Plan {
+  std::vector<Case> cases;
+  std::vector<SkippedPoint> skipped;
+  MeasureSpec measure;
+
+  uint64_t points() const;
+  uint64_t memory_bytes() const;  // of the largest case
+  double seconds() const;         // of all rounds
+};
+
+// `memory_limit_bytes`: cases beyond it are skipped. Errors name file, line and field of the spec.
+Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes);
+
+// The order in which the cases of a round are visited: for even rounds a shuffle drawn from
+// (seed, round), for odd ones the reverse of the round before. Over a pair of rounds every case has
+// the same mean position, so that a drift of the machine favours none.
+std::vector<size_t> VisitOrder(size_t cases, uint64_t seed, uint64_t round);
+
+}  // namespace filterbench
+
+#endif  // FILTERBENCH_HARNESS_PLAN_PLAN_H_

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "filters/catalogue.h"
+#include "filters/nearest_name.h"
+#include "harness/registry/erased_filter.h"
+
+namespace filterbench {
+namespace {
+
+template <Filter F>
+class Built final : public BuiltFilter {
+ public:
+  explicit Built(F filter) : filter_(std::move(filter)) {}
+
+  uint64_t SizeInBytes() const override { return filter_.SizeInBytes(); }
+  uint64_t AllocatedBytes() const override { return filter_.AllocatedBytes(); }
+  std::span<const std::byte> Table() const override { return filter_.Table(); }
+  const BuildReport& Report() const override { return filter_.report(); }
+  Details GetDetails() const override { return filter_.GetDetails(); }
+  std::optional<FprEstimate> ExpectedFpr() const override { return filter_.ExpectedFpr(); }
+  std::vector<std::byte> Serialize() const override { return filter_.Serialize(); }
+
+  uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const override {
+    const Kernel<View>& kernel = KernelOf(target);
+    const View view = filter_.view();
+    const std::span<const uint64_t> words = stream.words;
+    if (mode == Mode::kLatency) return kernel.chain(view, words.data(), words.size());
+    if (mode == Mode::kLookupBatched) return CountBatched(kernel, view, stream);
+    if (stream.hashing == Hashing::kXxh3U64) {
+      return kernel.count_single_u64(view, words.data(), words.size(), stream.hash_seed);
+    }
+    if (stream.hashing == Hashing::kXxh3Bytes) {
+      return kernel.count_single_bytes(view, stream.bytes, stream.hash_seed);
+    }
+    return kernel.count_single(view, words.data(), words.size());
+  }
+
+  void Bits(std::span<const uint64_t> words, std::string_view target,
+            uint64_t* bits) const override {
+    KernelOf(target).bits_batched(filter_.view(), words.data(), words.size(), bits);
+  }
+
+ private:
+  using View = typename F::View;
+
+  static const Kernel<View>& KernelOf(std::string_view target) {
+    const auto kernels = F::Kernels();
+    return *std::find_if(kernels.begin(), kernels.end(),
+                         [&](const Kernel<View>& kernel) { return kernel.target == target; });
+  }
+
+  // Batched lookups of keys that are not hashed yet: a sub-batch of hashes in L1, then the kernel.
+  static uint64_t CountBatched(const Kernel<View>& kernel, const View& view,
+                               const KeyStream& stream) {
+    if (stream.hashing == Hashing::kPrehashed ||
+        (KeyHashingFilter<F> && stream.hashing == Hashing::kXxh3U64)) {
+      return kernel.count_batched(view, stream.words.data(), stream.words.size());
+    }
+    if constexpr (KeyHashingFilter<F>) {
+      return kernel.count_single_bytes(view, stream.bytes, stream.hash_seed);
+    }
+    constexpr size_t kSubBatch = 1024;
+    std::array<uint64_t, kSubBatch> hashes;
+    uint64_t count = 0;
+    for (size_t i = 0; i < stream.size(); i += kSubBatch) {
+      const size_t in_batch = std::min(kSubBatch, stream.size() - i);
+      for (size_t j = 0; j < in_batch; ++j) {
+        hashes[j] = stream.hashing == Hashing::kXxh3U64
+                        ? HashU64(stream.words[i + j], stream.hash_seed)
+                        : HashBytes(stream.bytes[i + j], stream.hash_seed);
+      }
+      count += kernel.count_batched(view, hashes.data(), in_batch);
+    }
+    return count;
+  }
+
+  F filter_;
+};
+
+template <Filter F>
+class Type final : public FilterType {
+ public:
+  const FilterInfo& info() const override { return F::kInfo; }
+  std::vector<KnobInfo> knobs() const override { return DescribeKnobs<F>(); }
+  std::vector<std::string_view> targets() const override {
+    std::vector<std::string_view> names;
+    for (const auto& kernel : F::Kernels()) names.push_back(kernel.target);
+    return names;
+  }
+  bool hashes_keys() const override { return KeyHashingFilter<F>; }
+  bool can_insert() const override { return DynamicFilter<F>; }
+  bool can_erase() const override { return ErasableFilter<F>; }
+  std::optional<double> TheoryFpr(double bits_per_key) const override {
+    return F::TheoryFpr(bits_per_key);
+  }
+
+  Result<nlohmann::json> CompleteParams(const nlohmann::json& params) const override {
+    Result<typename F::Params> parsed = ParamsFromJson<F>(params);
+    if (!parsed) return Error{parsed.error()};
+    return ParamsToJson<F>(*parsed);
+  }
+
+  Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const nlohmann::json& params,
+                                             uint64_t seed) const override {
+    Result<typename F::Params> parsed = ParamsFromJson<F>(params);
+    if (!parsed) return Error{parsed.error()};
+    parsed->seed = seed;
+    Result<F> filter = BuildFrom(keys, *parsed);
+    if (!filter) return Error{filter.error()};
+    return std::unique_ptr<BuiltFilter>(std::make_unique<Built<F>>(std::move(*filter)));
+  }
+
+ private:
+  static Result<F> BuildFrom(const KeyStream& keys, const typename F::Params& params) {
+    if constexpr (KeyHashingFilter<F>) {
+      if (keys.hashing == Hashing::kXxh3Bytes) return F::BuildFromBytes(keys.bytes, params);
+    }
+    return F::Build(keys.words, params);
+  }
+};
+
+}  // namespace
+
+std::span<const std::unique_ptr<FilterType>> FilterTypes() {
+  static const auto types = [] {
+    std::vector<std::unique_ptr<FilterType>> list;
+    Catalogue::ForEach([&]<class F>() { list.push_back(std::make_unique<Type<F>>()); });
+    return list;
+  }();
+  return types;
+}
+
+Result<const FilterType*> FindFilterType(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& type : FilterTypes()) {
+    if (type->info().name == name) return type.get();
+    names.emplace_back(type->info().name);
+  }
+  return Error{UnknownName("filter", name, names)};
+}
+
+}  // namespace filterbench

@@ -1,0 +1,359 @@
+#include "harness/run/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "filters/hash.h"
+#include "harness/machine/core_clock.h"
+#include "harness/machine/health.h"
+#include "harness/run/measure.h"
+#include "harness/run/verify.h"
+#include "workloads/keys.h"
+#include "workloads/lookups.h"
+
+namespace filterbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Seeds of one round of one case: the same for all filters over the same keys, so that they are
+// asked the same questions.
+struct Seeds {
+  uint64_t keys;
+  uint64_t hash;
+  uint64_t filter;
+  uint64_t lookups;
+
+  Seeds(uint64_t seed, uint64_t round)
+      : keys(Mix64(seed + 1)),  // the key set stays: a file is not another one in the next round
+        hash(Mix64(keys ^ Mix64(round + kGoldenGamma))),
+        filter(Mix64(hash + kGoldenGamma)),
+        lookups(Mix64(hash + 2 * kGoldenGamma)) {}
+};
+
+// Keys of some indices in the form that a hashing asks for, with their memory.
+class OwnedStream {
+ public:
+  template <class IndexOf>
+  OwnedStream(const KeySet& key_set, Hashing hashing, uint64_t hash_seed, uint64_t size,
+              IndexOf index_of)
+      : hashing_(hashing), hash_seed_(hash_seed) {
+    if (hashing == Hashing::kXxh3Bytes) {
+      for (uint64_t i = 0; i < size; ++i) key_set.AppendBytes(index_of(i), arena_);
+      return;
+    }
+    words_.resize(size);
+    for (uint64_t i = 0; i < size; ++i) {
+      words_[i] = hashing == Hashing::kPrehashed ? key_set.Hash(index_of(i), hash_seed)
+                                                 : key_set.U64(index_of(i));
+    }
+  }
+
+  KeyStream stream() const {
+    return {.hashing = hashing_, .words = words_, .bytes = arena_.keys(), .hash_seed = hash_seed_};
+  }
+
+ private:
+  Hashing hashing_;
+  uint64_t hash_seed_;
+  std::vector<uint64_t> words_;
+  ByteKeyArena arena_;
+};
+
+// One case in one round: the filter, its verification, and its samples.
+class CaseRound {
+ public:
+  CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round)
+      : work_(work), measure_(measure), seeds_(measure.seed, round) {
+    base_.round = static_cast<uint32_t>(round);
+    base_.seed = seeds_.filter;
+  }
+
+  // Builds and verifies. What is wrong is remembered: samples then carry it.
+  void Prepare() {
+    try {
+      Result<KeySet> opened = KeySet::Open(work_.key_set, seeds_.keys);
+      if (!opened) return Fail(SampleStatus::kBuildFailed, opened.error());
+      key_set_ = std::make_unique<KeySet>(std::move(*opened));
+      if (work_.keys > key_set_->size()) {
+        return Fail(SampleStatus::kSkipped,
+                    fmt::format("the key set has {} keys, {} are asked for", key_set_->size(),
+                                work_.keys));
+      }
+      const OwnedStream keys(*key_set_, work_.build_hashing, seeds_.hash, work_.keys,
+                             [](uint64_t i) { return i; });
+      const auto start = Clock::now();
+      Result<std::unique_ptr<BuiltFilter>> built =
+          work_.type->Build(keys.stream(), work_.params, seeds_.filter);
+      const double build_seconds = SecondsSince(start);
+      if (!built) {
+        const bool memory = built.error().starts_with("out of memory");
+        return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
+                    built.error());
+      }
+      filter_ = std::move(*built);
+      NoteFacts(build_seconds);
+
+      const uint64_t queries =
+          std::min(measure_.fpr_queries, key_set_->size() - work_.keys);
+      const OwnedStream absent(*key_set_, work_.build_hashing, seeds_.hash, queries,
+                               [&](uint64_t i) { return work_.keys + i; });
+      std::set<std::string_view> targets;
+      for (const Point& point : work_.points) targets.insert(point.target);
+      const Verification verification = Verify({.type = work_.type,
+                                                .filter = filter_.get(),
+                                                .present = keys.stream(),
+                                                .absent = absent.stream(),
+                                                .targets = {targets.begin(), targets.end()}});
+      base_.fpr = verification.fpr;
+      base_.filter->answers_digest = verification.answers_digest;
+      if (!verification.problem.empty()) {
+        Fail(SampleStatus::kWrongAnswers, verification.problem);
+      }
+    } catch (const std::bad_alloc&) {
+      Fail(SampleStatus::kOutOfMemory, "out of memory while preparing the keys");
+    }
+  }
+
+  Sample Measure(const Point& point) {
+    Sample sample = base_;
+    sample.point = point;
+    if (sample.status != SampleStatus::kOk) return sample;
+    try {
+      if (point.mode == Mode::kBuild) {
+        MeasureBuild(sample);
+      } else {
+        MeasureLookups(sample);
+      }
+    } catch (const std::bad_alloc&) {
+      sample.status = SampleStatus::kOutOfMemory;
+      sample.reason = "out of memory while preparing the stream";
+      sample.ns_per_op.clear();
+    }
+    return sample;
+  }
+
+ private:
+  void Fail(SampleStatus status, std::string reason) {
+    base_.status = status;
+    base_.reason = std::move(reason);
+  }
+
+  void NoteFacts(double build_seconds) {
+    FilterFacts facts;
+    const BuildReport& report = filter_->Report();
+    const double n = static_cast<double>(work_.keys);
+    facts.size_bytes = filter_->SizeInBytes();
+    facts.allocated_bytes = filter_->AllocatedBytes();
+    if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
+    facts.distinct_keys = report.distinct_keys;
+    facts.build_attempts = report.attempts;
+    if (work_.keys != 0) {
+      facts.bits_per_key = static_cast<double>(facts.size_bytes) * 8 / n;
+      facts.build_ns_per_key = build_seconds * 1e9 / n;
+    }
+    for (const Detail& detail : filter_->GetDetails()) {
+      facts.extra.emplace(detail.name, detail.value);
+    }
+    const std::span<const std::byte> table = filter_->Table();
+    facts.filter_digest = fmt::format("{:016x}", XXH3_64bits(table.data(), table.size()));
+    facts.answers_digest = fmt::format("{:016x}", 0);
+    facts.hash_bits = work_.type->info().hash_bits;
+    base_.filter = std::move(facts);
+  }
+
+  void MeasureBuild(Sample& sample) {
+    if (work_.keys == 0) {
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = "no keys: there is no time per key";
+      return;
+    }
+    const OwnedStream keys(*key_set_, work_.build_hashing, seeds_.hash, work_.keys,
+                           [](uint64_t i) { return i; });
+    uint64_t failed = 0;
+    HealthProbe health;
+    health.Begin();
+    const Measured measured = MeasureTimed(Options(sample.point), [&] {
+      const auto start = Clock::now();
+      Result<std::unique_ptr<BuiltFilter>> built =
+          work_.type->Build(keys.stream(), work_.params, seeds_.filter);
+      const double seconds = SecondsSince(start);
+      if (!built) ++failed;
+      return seconds;
+    });
+    sample.health = health.End();
+    if (failed != 0) {
+      sample.status = SampleStatus::kBuildFailed;
+      sample.reason = fmt::format("{} of the timed builds failed", failed);
+      return;
+    }
+    NoteTimes(measured, work_.keys, sample);
+  }
+
+  void MeasureLookups(Sample& sample) {
+    const Point& point = sample.point;
+    const Stream& stream = StreamOf(*point.negative_share, point.hashing);
+    const KeyStream keys = stream.keys.stream();
+    HealthProbe health;
+    health.Begin();
+    const Measured measured = MeasureLoop(Options(point), stream.expected_positives, [&] {
+      return filter_->Count(keys, point.mode, point.target);
+    });
+    sample.health = health.End();
+    sample.stream_lookups = keys.size();
+    sample.positives = measured.last_result;
+    sample.positives_expected = stream.expected_positives;
+    if (measured.mismatches != 0) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = fmt::format("the timed loop counted {} positive answers, expected {}",
+                                  measured.last_result, stream.expected_positives);
+      return;
+    }
+    NoteTimes(measured, keys.size(), sample);
+  }
+
+  void NoteTimes(const Measured& measured, uint64_t operations, Sample& sample) {
+    sample.iterations_per_pass = measured.iterations;
+    sample.operations_per_pass = measured.iterations * operations;
+    const double per_pass = static_cast<double>(measured.iterations * operations);
+    for (const double seconds : measured.seconds) {
+      sample.ns_per_op.push_back(seconds * 1e9 / per_pass);
+    }
+    const std::optional<double> cycles_per_ns = CoreCyclesPerNanosecond();
+    const double fastest = *std::min_element(sample.ns_per_op.begin(), sample.ns_per_op.end());
+    if (cycles_per_ns && !work_.type->info().is_baseline && fastest * *cycles_per_ns < 1) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = fmt::format("{:.3g} ns per operation is below one clock cycle", fastest);
+      sample.ns_per_op.clear();
+    }
+  }
+
+  MeasureOptions Options(const Point& point) const {
+    return {.name = PointId(point),
+            .passes = measure_.passes,
+            .pass_seconds = measure_.pass_seconds};
+  }
+
+  struct Stream {
+    OwnedStream keys;
+    uint64_t expected_positives;
+  };
+
+  // Points of a case share their streams: a share and a hashing make one.
+  const Stream& StreamOf(double negative_share, Hashing hashing) {
+    auto& slot = streams_[{negative_share, hashing}];
+    if (slot == nullptr) {
+      const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
+                                                            : DefaultStreamLookups(work_.keys);
+      const LookupIndices lookup =
+          MakeLookups(work_.keys, key_set_->size(), lookups, negative_share, seeds_.lookups);
+      OwnedStream keys(*key_set_, hashing, seeds_.hash, lookup.indices.size(),
+                       [&](uint64_t i) { return lookup.indices[i]; });
+      const uint64_t expected =
+          filter_->Count(keys.stream(), Mode::kLookupSingle, "scalar");
+      slot = std::make_unique<Stream>(Stream{std::move(keys), expected});
+    }
+    return *slot;
+  }
+
+  const Case& work_;
+  const MeasureSpec& measure_;
+  const Seeds seeds_;
+  Sample base_;  // what all samples of this case and round share
+  std::unique_ptr<KeySet> key_set_;
+  std::unique_ptr<BuiltFilter> filter_;
+  std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace
+
+Result<RunOutcome> ExecutePlan(const Plan& plan, RunDirectory& directory,
+                               const RunOptions& options) {
+  RunOutcome outcome;
+  const Result<SamplesFile> earlier = directory.ReadSamples();
+  if (!earlier) return Error{earlier.error()};
+  std::set<std::pair<std::string, uint32_t>> done;
+  uint64_t sequence = 0;
+  for (const Sample& sample : earlier->samples) {
+    done.emplace(PointId(sample.point), sample.round);
+    sequence = std::max(sequence, sample.sequence + 1);
+  }
+
+  const auto start = Clock::now();
+  const uint64_t total = (plan.points() * plan.measure.rounds) + plan.skipped.size();
+  uint64_t at = 0;
+
+  const auto record = [&](Sample& sample) -> std::optional<Error> {
+    sample.sequence = sequence++;
+    sample.time_utc = FormatUtc(std::chrono::system_clock::now());
+    switch (sample.status) {
+      case SampleStatus::kOk:
+        ++outcome.samples_ok;
+        break;
+      case SampleStatus::kWrongAnswers:
+        ++outcome.samples_wrong;
+        break;
+      case SampleStatus::kSkipped:
+        break;
+      default:
+        ++outcome.samples_failed;
+    }
+    return directory.AppendSample(sample);
+  };
+
+  for (const SkippedPoint& skipped : plan.skipped) {
+    ++at;
+    if (done.contains({PointId(skipped.point), 0})) continue;
+    Sample sample;
+    sample.point = skipped.point;
+    sample.status = SampleStatus::kSkipped;
+    sample.reason = skipped.reason;
+    if (const auto error = record(sample)) return *error;
+  }
+
+  for (uint64_t round = 0; round < plan.measure.rounds; ++round) {
+    for (const size_t index : VisitOrder(plan.cases.size(), plan.measure.seed, round)) {
+      const Case& work = plan.cases[index];
+      std::unique_ptr<CaseRound> prepared;  // built only if a sample of it is missing
+      for (const size_t p : VisitOrder(work.points.size(), plan.measure.seed + index, round)) {
+        const Point& point = work.points[p];
+        ++at;
+        if (done.contains({PointId(point), static_cast<uint32_t>(round)})) {
+          ++outcome.samples_reused;
+          continue;
+        }
+        if (options.should_stop()) {
+          outcome.interrupted = true;
+          return outcome;
+        }
+        options.on_progress({.samples_done = at - 1,
+                             .samples_total = total,
+                             .seconds = SecondsSince(start),
+                             .now = fmt::format("{} {} keys", point.filter, point.keys)});
+        if (prepared == nullptr) {
+          prepared = std::make_unique<CaseRound>(work, plan.measure, round);
+          prepared->Prepare();
+        }
+        Sample sample = prepared->Measure(point);
+        if (const auto error = record(sample)) return *error;
+      }
+    }
+  }
+  return outcome;
+}
+
+}  // namespace filterbench

@@ -1,0 +1,98 @@
+#include "harness/run/verify.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "filters/theory.h"
+
+namespace filterbench {
+namespace {
+
+constexpr size_t kComparedKeys = size_t{1} << 20;
+constexpr size_t kDigestKeys = size_t{1} << 17;
+// Not a multiple of any vector length or sub-batch: comparisons cross their seams.
+constexpr size_t kCompareChunk = 4096 + 37;
+
+std::string Hex(uint64_t digest) { return fmt::format("{:016x}", digest); }
+
+// First index where the batched kernel of a target and the scalar reference differ.
+std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const uint64_t> words,
+                                      std::string_view target) {
+  std::vector<uint64_t> expected(kCompareChunk / 64 + 1);
+  std::vector<uint64_t> actual(kCompareChunk / 64 + 1);
+  for (size_t i = 0; i < words.size(); i += kCompareChunk) {
+    const auto chunk = words.subspan(i, std::min(kCompareChunk, words.size() - i));
+    filter.Bits(chunk, "scalar", expected.data());
+    filter.Bits(chunk, target, actual.data());
+    for (size_t w = 0; w < (chunk.size() + 63) / 64; ++w) {
+      if (expected[w] != actual[w]) {
+        return i + w * 64 + static_cast<size_t>(std::countr_zero(expected[w] ^ actual[w]));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string CompareKernels(const VerifyInput& input) {
+  for (const std::string_view target : input.targets) {
+    if (target == "scalar") continue;
+    for (const auto& [stream, kind] :
+         {std::pair{&input.present, "present"}, std::pair{&input.absent, "absent"}}) {
+      const auto words = stream->words.first(std::min(kComparedKeys, stream->words.size()));
+      if (const auto index = FirstDifference(*input.filter, words, target)) {
+        return fmt::format("the {} kernel and the scalar reference differ on {} key {}", target,
+                           kind, *index);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Verification Verify(const VerifyInput& input) {
+  Verification verification;
+  const bool bytes = input.absent.hashing == Hashing::kXxh3Bytes;
+  const std::string_view best = input.type->targets().front();
+
+  if (!bytes) {
+    verification.problem = CompareKernels(input);
+    if (!verification.problem.empty()) return verification;
+    const auto first = input.absent.words.first(std::min(kDigestKeys, input.absent.words.size()));
+    std::vector<uint64_t> bits((first.size() + 63) / 64);
+    input.filter->Bits(first, "scalar", bits.data());
+    verification.answers_digest = Hex(XXH3_64bits(bits.data(), bits.size() * sizeof(uint64_t)));
+  } else {
+    // Byte strings go one at a time through the filter's own hashing: there is nothing to compare.
+    const uint64_t positives =
+        input.filter->Count(input.absent, Mode::kLookupSingle, "scalar");
+    verification.answers_digest = Hex(XXH3_64bits(&positives, sizeof(positives)));
+  }
+  if (input.type->info().is_baseline) return verification;
+
+  const uint64_t found = input.filter->Count(input.present, Mode::kLookupBatched, best);
+  if (found != input.present.size()) {
+    verification.problem = fmt::format("{} false negatives among {} keys",
+                                       input.present.size() - found, input.present.size());
+    return verification;
+  }
+
+  const uint64_t queries = input.absent.size();
+  if (queries == 0) return verification;
+  const uint64_t false_positives = input.filter->Count(input.absent, Mode::kLookupBatched, best);
+  verification.fpr = MeasuredFpr{.false_positives = false_positives, .queries = queries};
+  if (const std::optional<FprEstimate> expected = input.filter->ExpectedFpr()) {
+    verification.fpr->expected = expected->mean;
+    verification.fpr->expected_instance_sd = expected->instance_sd;
+    if (!theory::FprAgrees(false_positives, queries, *expected, kFprFalseAlarm)) {
+      verification.problem =
+          fmt::format("FPR: {} false positives among {} absent keys, theory says {:.6g}",
+                      false_positives, queries, expected->mean);
+    }
+  }
+  return verification;
+}
+
+}  // namespace filterbench

@@ -1,0 +1,257 @@
+#include "harness/spec/spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "filters/nearest_name.h"
+
+namespace filterbench {
+namespace {
+
+using nlohmann::json;
+
+// Reads one object of a spec field by field and keeps the first error. Fields that are left over
+// are unknown: Finish reports them with the nearest valid name.
+class ObjectReader {
+ public:
+  ObjectReader(const LocatedJson& source, std::string pointer)
+      : source_(source), pointer_(std::move(pointer)) {
+    const json::json_pointer at(pointer_);
+    object_ = source.root().contains(at) ? &source.root().at(at) : nullptr;
+    if (object_ != nullptr && !object_->is_object()) {
+      Refuse("", "must be an object");
+      object_ = nullptr;
+    }
+  }
+
+  const json* Find(const char* name) {
+    known_.emplace_back(name);
+    if (object_ == nullptr) return nullptr;
+    const auto found = object_->find(name);
+    return found == object_->end() ? nullptr : &*found;
+  }
+
+  void String(const char* name, std::string& value) {
+    const json* found = Find(name);
+    if (found == nullptr) return;
+    if (!found->is_string()) return Refuse(name, "must be a string");
+    value = found->get<std::string>();
+  }
+
+  void Whole(const char* name, uint64_t low, uint64_t high, uint64_t& value) {
+    const json* found = Find(name);
+    if (found == nullptr) return;
+    const std::optional<uint64_t> whole = AsWhole(*found, low, high);
+    if (!whole) {
+      return Refuse(name, fmt::format("must be a whole number in {}..{}, is {}", low, high,
+                                      found->dump()));
+    }
+    value = *whole;
+  }
+
+  void Number(const char* name, double low, double high, double& value) {
+    const json* found = Find(name);
+    if (found == nullptr) return;
+    if (!found->is_number() || !(found->get<double>() >= low && found->get<double>() <= high)) {
+      return Refuse(name, fmt::format("must be a number in {}..{}, is {}", low, high,
+                                      found->dump()));
+    }
+    value = found->get<double>();
+  }
+
+  // A list (or one element without brackets), each element by `read(element, pointer)`, which
+  // returns nothing where it refused.
+  template <class T, class Read>
+  void List(const char* name, std::vector<T>& values, Read read) {
+    const json* found = Find(name);
+    if (found == nullptr) return;
+    values.clear();
+    if (!found->is_array()) {
+      if (auto value = read(*found, Sub(name))) values.push_back(std::move(*value));
+      return;
+    }
+    if (found->empty()) return Refuse(name, "must not be empty");
+    for (size_t i = 0; i < found->size(); ++i) {
+      auto value = read((*found)[i], fmt::format("{}/{}", Sub(name), i));
+      if (!value) return;
+      if (std::find(values.begin(), values.end(), *value) != values.end()) {
+        return RefuseAt(fmt::format("{}/{}", Sub(name), i), "stands twice in the list");
+      }
+      values.push_back(std::move(*value));
+    }
+  }
+
+  static std::optional<uint64_t> AsWhole(const json& value, uint64_t low, uint64_t high) {
+    if (!value.is_number()) return std::nullopt;
+    const double number = value.get<double>();
+    if (number < 0 || number >= 0x1p63 || number != std::floor(number)) return std::nullopt;
+    const auto whole = static_cast<uint64_t>(number);
+    if (whole < low || whole > high) return std::nullopt;
+    return whole;
+  }
+
+  std::string Sub(std::string_view name) const {
+    return name.empty() ? pointer_ : fmt::format("{}/{}", pointer_, name);
+  }
+  void Refuse(std::string_view name, std::string_view problem) { RefuseAt(Sub(name), problem); }
+  void RefuseAt(std::string_view pointer, std::string_view problem) {
+    if (!error_) error_ = source_.At(pointer, problem);
+  }
+
+  std::optional<Error> Finish() {
+    if (object_ != nullptr && !error_) {
+      for (const auto& [name, value] : object_->items()) {
+        if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+          RefuseAt(Sub(name), UnknownName("field", name, known_));
+          break;
+        }
+      }
+    }
+    return error_;
+  }
+
+ private:
+  const LocatedJson& source_;
+  std::string pointer_;
+  const json* object_ = nullptr;
+  std::vector<std::string> known_;
+  std::optional<Error> error_;
+};
+
+// Reads an enumerator by its name.
+template <class E>
+auto NameReader(ObjectReader& reader, std::string_view what,
+                std::span<const std::string_view> names) {
+  return [&reader, what, names](const json& value,
+                                const std::string& pointer) -> std::optional<E> {
+    const std::vector<std::string> valid(names.begin(), names.end());
+    if (!value.is_string()) {
+      reader.RefuseAt(pointer, fmt::format("must be one of {}", fmt::join(valid, ", ")));
+      return std::nullopt;
+    }
+    const auto& name = value.get_ref<const std::string&>();
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == name) return static_cast<E>(i);
+    }
+    reader.RefuseAt(pointer, UnknownName(what, name, valid));
+    return std::nullopt;
+  };
+}
+
+std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure) {
+  ObjectReader reader(source, "/measure");
+  reader.Whole("seed", 0, UINT64_MAX >> 1, measure.seed);
+  reader.Whole("rounds", 1, 1000, measure.rounds);
+  reader.Whole("passes", 1, 10000, measure.passes);
+  reader.Number("pass_seconds", 0, 3600, measure.pass_seconds);
+  reader.Whole("stream_lookups", 0, uint64_t{1} << 32, measure.stream_lookups);
+  if (measure.stream_lookups != 0 && measure.stream_lookups < 4096) {
+    reader.Refuse("stream_lookups", "must be 0 or at least 4096: a shorter stream is learned by "
+                                    "the branch predictor");
+  }
+  reader.Whole("fpr_queries", 1000, uint64_t{1} << 40, measure.fpr_queries);
+  return reader.Finish();
+}
+
+std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& pointer,
+                               SweepSpec& sweep) {
+  ObjectReader reader(source, pointer);
+  sweep.pointer = pointer;
+  sweep.keys = {1'000'000};
+  sweep.key_sets = {KeySetSpec{}};
+  sweep.modes = {Mode::kLookupBatched};
+  sweep.negative_shares = {1.0};
+  sweep.hashings = {Hashing::kPrehashed};
+  sweep.targets = {"best"};
+
+  const json* filters = reader.Find("filters");
+  if (filters == nullptr || !filters->is_object() || filters->empty()) {
+    reader.Refuse("filters", "must be an object from filter names to parameters");
+  } else {
+    sweep.filters = *filters;
+  }
+  reader.List("keys", sweep.keys,
+              [&](const json& value, const std::string& at) -> std::optional<uint64_t> {
+                const auto whole = ObjectReader::AsWhole(value, 0, uint64_t{1} << 45);
+                if (!whole) reader.RefuseAt(at, "must be a whole number in 0..2^45");
+                return whole;
+              });
+  reader.List("key_sets", sweep.key_sets,
+              [&](const json& value, const std::string& at) -> std::optional<KeySetSpec> {
+                Result<KeySetSpec> key_set = KeySetFromJson(value);
+                if (key_set) return *key_set;
+                reader.RefuseAt(at, key_set.error());
+                return std::nullopt;
+              });
+  reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", kModeNames));
+  reader.List("negative_shares", sweep.negative_shares,
+              [&](const json& value, const std::string& at) -> std::optional<double> {
+                if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1) {
+                  return value.get<double>();
+                }
+                reader.RefuseAt(at, "must be a number in 0..1");
+                return std::nullopt;
+              });
+  reader.List("hashings", sweep.hashings, NameReader<Hashing>(reader, "hashing", kHashingNames));
+  reader.List("targets", sweep.targets,
+              [&](const json& value, const std::string& at) -> std::optional<std::string> {
+                if (value.is_string()) return value.get<std::string>();
+                reader.RefuseAt(at, "must be a string");
+                return std::nullopt;
+              });
+  return reader.Finish();
+}
+
+}  // namespace
+
+Result<Spec> ParseSpec(LocatedJson source, std::string name) {
+  Spec spec{.name = std::move(name),
+            .description = "",
+            .measure = {},
+            .sweeps = {},
+            .source = std::move(source)};
+  ObjectReader reader(spec.source, "");
+  reader.String("description", spec.description);
+  reader.Find("measure");
+  const json* sweeps = reader.Find("sweeps");
+  if (sweeps == nullptr || !sweeps->is_array() || sweeps->empty()) {
+    reader.Refuse("sweeps", "must be a list with at least one sweep");
+  }
+  if (const auto error = reader.Finish()) return *error;
+  if (const auto error = ReadMeasure(spec.source, spec.measure)) return *error;
+  for (size_t i = 0; i < sweeps->size(); ++i) {
+    spec.sweeps.emplace_back();
+    if (const auto error =
+            ReadSweep(spec.source, fmt::format("/sweeps/{}", i), spec.sweeps.back())) {
+      return *error;
+    }
+  }
+  return spec;
+}
+
+Result<Spec> ReadSpec(const std::string& path_or_name) {
+  namespace fs = std::filesystem;
+  std::string path = path_or_name;
+  if (path.find('/') == std::string::npos && !path.ends_with(".json")) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(FILTERBENCH_SPECS_DIRECTORY, error)) {
+      names.push_back(entry.path().stem().string());
+    }
+    std::sort(names.begin(), names.end());
+    if (std::find(names.begin(), names.end(), path_or_name) == names.end()) {
+      return Error{UnknownName("spec", path_or_name, names)};
+    }
+    path = (fs::path(FILTERBENCH_SPECS_DIRECTORY) / (path_or_name + ".json")).string();
+  }
+  Result<LocatedJson> source = LocatedJson::ReadFile(path);
+  if (!source) return Error{source.error()};
+  return ParseSpec(std::move(*source), fs::path(path).stem().string());
+}
+
+}  // namespace filterbench

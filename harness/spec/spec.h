@@ -1,0 +1,58 @@
+#ifndef FILTERBENCH_HARNESS_SPEC_SPEC_H_
+#define FILTERBENCH_HARNESS_SPEC_SPEC_H_
+
+// A sweep specification: what a person asks to be measured, as it stands in workloads/specs/*.json.
+// Only its form is checked here; which filters and parameters exist is the plan's business
+// (harness/plan/plan.h), which reports by the same lines.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "filters/result.h"
+#include "harness/spec/located_json.h"
+#include "harness/spec/point.h"
+
+namespace filterbench {
+
+// How each point is measured.
+struct MeasureSpec {
+  uint64_t seed = 1;
+  uint64_t rounds = 3;               // each round builds every filter anew with a fresh seed
+  uint64_t passes = 5;               // timed passes per point and round
+  double pass_seconds = 0.02;        // shortest pass: whole streams until then
+  uint64_t stream_lookups = 0;       // 0: workloads/lookups.h decides by the number of keys
+  uint64_t fpr_queries = 1'000'000;  // absent keys asked per filter and round
+};
+
+// One block of a spec: the product of all its lists.
+struct SweepSpec {
+  // Filter name -> parameter name -> list of values.
+  nlohmann::json filters;
+  std::vector<uint64_t> keys;
+  std::vector<KeySetSpec> key_sets;
+  std::vector<Mode> modes;
+  std::vector<double> negative_shares;
+  std::vector<Hashing> hashings;
+  std::vector<std::string> targets;  // "best", "all", "scalar", or a name
+  std::string pointer;               // where it stands in the file, for errors
+};
+
+struct Spec {
+  std::string name;
+  std::string description;
+  MeasureSpec measure;
+  std::vector<SweepSpec> sweeps;
+  LocatedJson source;
+};
+
+// A spec by the path of its file, or by its name among workloads/specs ("quick"). Errors name file,
+// line and field.
+Result<Spec> ReadSpec(const std::string& path_or_name);
+Result<Spec> ParseSpec(LocatedJson source, std::string name);
+
+}  // namespace filterbench
+
+#endif  // FILTERBENCH_HARNESS_SPEC_SPEC_H_
