@@ -1,0 +1,294 @@
+#include "harness/machine/cpu_identity.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace filterbench {
+namespace {
+
+using nlohmann::json;
+
+// As the kernel spells them in /proc/cpuinfo.
+constexpr std::array<std::string_view, 44> kFlagsOfInterest = {
+    // x86
+    "ssse3", "sse4_1", "sse4_2", "popcnt", "aes", "pclmulqdq", "bmi1", "bmi2", "avx", "f16c",
+    "fma", "avx2", "gfni", "vaes", "vpclmulqdq", "avx_vnni", "avx512f", "avx512bw", "avx512cd",
+    "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_vnni",
+    "avx512_bitalg", "avx512_vpopcntdq", "avx512_bf16", "avx512_fp16", "prefetchw",
+    "3dnowprefetch", "constant_tsc", "nonstop_tsc", "hypervisor", "hybrid_cpu",
+    // Arm; "aes" is spelled alike
+    "asimd", "asimddp", "crc32", "pmull", "atomics", "sve", "sve2", "svebitperm", "sme"};
+
+#if defined(__x86_64__)
+
+struct CpuidRegisters {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+CpuidRegisters Cpuid(uint32_t leaf) {
+  CpuidRegisters r;
+  __cpuid(leaf, r.eax, r.ebx, r.ecx, r.edx);
+  return r;
+}
+
+std::string TextOf(std::initializer_list<uint32_t> registers) {
+  std::string text;
+  for (const uint32_t value : registers) {
+    char bytes[sizeof(value)];
+    std::memcpy(bytes, &value, sizeof(value));
+    text.append(bytes, sizeof(bytes));
+  }
+  return std::string(TrimBlanks(std::string_view(text.c_str())));
+}
+
+// Fields that are missing in `cpu`, as the processor itself reports them: vendor in leaf 0,
+// signature in leaf 1, brand in leaves 0x80000002 to 4 (AMD APM volume 3, appendix E; Intel SDM
+// volume 2, CPUID).
+void FillFromCpuid(json& cpu) {
+  const auto fill = [&cpu](const std::string& field, auto value) {
+    if (!cpu[field].is_null()) return;
+    cpu[field] = value;
+    cpu.erase(field + "_reason");
+  };
+  const CpuidRegisters vendor = Cpuid(0);
+  fill("vendor", TextOf({vendor.ebx, vendor.edx, vendor.ecx}));
+
+  const uint32_t signature = Cpuid(1).eax;
+  const uint32_t base_family = (signature >> 8) & 0xf;
+  const uint32_t base_model = (signature >> 4) & 0xf;
+  const bool extended_model = base_family == 0x6 || base_family == 0xf;
+  fill("family", base_family == 0xf ? base_family + ((signature >> 20) & 0xff) : base_family);
+  fill("model", extended_model ? base_model | ((signature >> 12) & 0xf0) : base_model);
+  fill("stepping", signature & 0xf);
+
+  if (Cpuid(0x80000000).eax >= 0x80000004) {
+    std::string brand;
+    for (uint32_t leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+      const CpuidRegisters r = Cpuid(leaf);
+      char bytes[16];
+      std::memcpy(bytes, &r, sizeof(bytes));
+      brand.append(bytes, sizeof(bytes));
+    }
+    brand = TrimBlanks(std::string_view(brand.c_str()));
+    if (!brand.empty()) fill("brand", brand);
+  }
+}
+
+bool CpuidReportsHypervisor() { return ((Cpuid(1).ecx >> 31) & 1) != 0; }
+
+// Leaf 0x40000000 holds the signature that hypervisors agreed on.
+std::string CpuidHypervisorName() {
+  const CpuidRegisters r = Cpuid(0x40000000);
+  const std::string signature = TextOf({r.ebx, r.ecx, r.edx});
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"KVMKVMKVM", "kvm"},       {"Linux KVM Hv", "kvm"},     {"Microsoft Hv", "hyper-v"},
+      {"VMwareVMware", "vmware"}, {"XenVMMXenVMM", "xen"},     {"TCGTCGTCGTCG", "qemu-tcg"},
+      {"bhyve bhyve", "bhyve"},   {"VBoxVBoxVBox", "virtualbox"}, {"ACRNACRNACRN", "acrn"}};
+  for (const auto& [known, name] : kNames) {
+    if (signature == known) return std::string(name);
+  }
+  const bool printable = std::all_of(signature.begin(), signature.end(),
+                                     [](char c) { return c >= ' ' && c <= '~'; });
+  return signature.empty() || !printable ? "unidentified" : signature;
+}
+
+#endif  // defined(__x86_64__)
+
+// The lines of the first CPU in /proc/cpuinfo; blocks are divided by an empty line.
+std::string_view FirstBlock(std::string_view cpuinfo) {
+  return cpuinfo.substr(0, cpuinfo.find("\n\n"));
+}
+
+void PutText(json& cpu, const std::string& field, const Fact<std::string>& cpuinfo,
+             std::string_view key) {
+  if (!cpuinfo.known()) return PutUnknown(cpu, field, cpuinfo.reason());
+  const auto value = FindColonValue(FirstBlock(cpuinfo.value()), key);
+  if (!value || value->empty()) {
+    return PutUnknown(cpu, field, fmt::format("/proc/cpuinfo has no '{}'", key));
+  }
+  cpu[field] = std::string(*value);
+}
+
+void PutInteger(json& cpu, const std::string& field, const Fact<std::string>& cpuinfo,
+                std::string_view key) {
+  PutText(cpu, field, cpuinfo, key);
+  if (cpu[field].is_null()) return;
+  const std::string text = cpu[field];
+  if (const std::optional<int64_t> value = ParseInteger(text)) {
+    cpu[field] = *value;
+  } else {
+    PutUnknown(cpu, field, fmt::format("/proc/cpuinfo: '{}' is '{:.40}'", key, text));
+  }
+}
+
+void PutMicrocode(json& cpu, const Fact<std::string>& cpuinfo) {
+  PutText(cpu, "microcode", cpuinfo, "microcode");
+  if (cpu["microcode"].is_null()) return;
+  std::vector<std::string> versions;
+  for (const std::string_view line : SplitLines(cpuinfo.value())) {
+    if (const auto value = FindColonValue(line, "microcode")) versions.emplace_back(*value);
+  }
+  std::sort(versions.begin(), versions.end());
+  versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
+  // Some hypervisors hide the version behind all ones.
+  if (versions.front() == "0xffffffff") {
+    return PutUnknown(cpu, "microcode", "the hypervisor hides it (0xffffffff)");
+  }
+  cpu["microcode"] = fmt::format("{}", fmt::join(versions, ","));
+}
+
+void PutFlags(json& cpu, const Fact<std::string>& cpuinfo) {
+  const bool is_arm = cpuinfo.known() && FindColonValue(cpuinfo.value(), "Features").has_value();
+  PutText(cpu, "flags", cpuinfo, is_arm ? "Features" : "flags");
+  if (cpu["flags"].is_null()) return;
+  const std::string text = cpu["flags"];
+  const std::vector<std::string_view> present = SplitAtBlanks(text);
+  json flags = json::array();
+  for (const std::string_view flag : kFlagsOfInterest) {
+    if (std::find(present.begin(), present.end(), flag) != present.end()) flags.push_back(flag);
+  }
+  cpu["flags"] = std::move(flags);
+}
+
+bool InRange(int value, int first, int last) { return first <= value && value <= last; }
+
+// Model ranges of each generation as AMD's revision guides group them.
+std::string_view AmdName(int family, int model) {
+  switch (family) {
+    case 0x17:
+      return model <= 0x2f || InRange(model, 0x50, 0x5f) ? "zen1" : "zen2";
+    case 0x19:
+      if (model <= 0x0f || InRange(model, 0x20, 0x5f)) return "zen3";
+      if (InRange(model, 0x10, 0x1f) || InRange(model, 0x60, 0xaf)) return "zen4";
+      return {};
+    case 0x1a:
+      if (model <= 0x2f || InRange(model, 0x40, 0x4f) || InRange(model, 0x60, 0x7f)) return "zen5";
+      return {};
+  }
+  return {};
+}
+
+// DisplayFamily_DisplayModel of Intel SDM volume 4, table 2-1. Model 0x55 holds three generations,
+// told apart by the stepping.
+std::string_view IntelName(int family, int model, int stepping) {
+  if (family != 6) return {};
+  switch (model) {
+    case 0x2a: case 0x2d: return "sandy-bridge";
+    case 0x3a: case 0x3e: return "ivy-bridge";
+    case 0x3c: case 0x3f: case 0x45: case 0x46: return "haswell";
+    case 0x3d: case 0x47: case 0x4f: case 0x56: return "broadwell";
+    case 0x4e: case 0x5e: return "skylake";
+    case 0x55:
+      return stepping <= 4 ? "skylake-server" : stepping <= 7 ? "cascade-lake" : "cooper-lake";
+    case 0x8e: case 0x9e: return "kaby-lake";
+    case 0xa5: case 0xa6: return "comet-lake";
+    case 0x7d: case 0x7e: return "ice-lake";
+    case 0x6a: case 0x6c: return "ice-lake-server";
+    case 0x8c: case 0x8d: return "tiger-lake";
+    case 0xa7: return "rocket-lake";
+    case 0x97: case 0x9a: return "alder-lake";
+    case 0xb7: case 0xba: case 0xbf: return "raptor-lake";
+    case 0x8f: return "sapphire-rapids";
+    case 0xcf: return "emerald-rapids";
+    case 0xaa: case 0xac: return "meteor-lake";
+    case 0xad: case 0xae: return "granite-rapids";
+    case 0xaf: return "sierra-forest";
+    case 0xbd: return "lunar-lake";
+    case 0xc5: case 0xc6: return "arrow-lake";
+  }
+  return {};
+}
+
+std::string ArchitectureOf(const SystemFiles& files, const Fact<std::string>& cpuinfo) {
+  if (!files.is_live()) {
+    if (!cpuinfo.known()) return "";
+    return FindColonValue(cpuinfo.value(), "CPU implementer") ? "aarch64" : "x86_64";
+  }
+  utsname names = {};
+  return uname(&names) == 0 ? names.machine : "";
+}
+
+}  // namespace
+
+Fact<std::string> MicroarchitectureName(const std::string& vendor, int family, int model,
+                                        int stepping) {
+  std::string_view name;
+  if (vendor == "AuthenticAMD") name = AmdName(family, model);
+  if (vendor == "GenuineIntel") name = IntelName(family, model, stepping);
+  if (!name.empty()) return Fact<std::string>::Known(std::string(name));
+  return Fact<std::string>::Unknown(
+      fmt::format("no name is recorded for {} family {} model {}", vendor, family, model));
+}
+
+json ReadCpuIdentity(const SystemFiles& files) {
+  const Fact<std::string> cpuinfo = files.Read("/proc/cpuinfo");
+  json cpu;
+  const std::string architecture = ArchitectureOf(files, cpuinfo);
+  if (architecture.empty()) {
+    PutUnknown(cpu, "architecture", cpuinfo.reason());
+  } else {
+    cpu["architecture"] = architecture;
+  }
+  PutText(cpu, "brand", cpuinfo, "model name");
+  PutFlags(cpu, cpuinfo);
+  PutMicrocode(cpu, cpuinfo);
+  PutInteger(cpu, "family", cpuinfo, "cpu family");
+  PutInteger(cpu, "model", cpuinfo, "model");
+  PutInteger(cpu, "stepping", cpuinfo, "stepping");
+
+  if (cpuinfo.known() && FindColonValue(cpuinfo.value(), "CPU implementer")) {
+    PutText(cpu, "vendor", cpuinfo, "CPU implementer");
+    PutText(cpu, "part", cpuinfo, "CPU part");
+    PutText(cpu, "variant", cpuinfo, "CPU variant");
+    PutText(cpu, "revision", cpuinfo, "CPU revision");
+  } else {
+    PutText(cpu, "vendor", cpuinfo, "vendor_id");
+  }
+
+#if defined(__x86_64__)
+  if (files.is_live()) FillFromCpuid(cpu);
+#endif
+
+  if (cpu["vendor"].is_string() && cpu["family"].is_number() && cpu["model"].is_number() &&
+      cpu["stepping"].is_number()) {
+    PutFact(cpu, "microarchitecture",
+            MicroarchitectureName(cpu["vendor"], cpu["family"], cpu["model"], cpu["stepping"]));
+  } else {
+    PutUnknown(cpu, "microarchitecture", "vendor, family, model and stepping are not all known");
+  }
+  return cpu;
+}
+
+Fact<std::string> HypervisorName(const SystemFiles& files) {
+  const Fact<std::string> type = files.Read("/sys/hypervisor/type");
+  if (type.known() && !type.value().empty()) return type;
+#if defined(__x86_64__)
+  if (files.is_live()) {
+    return Fact<std::string>::Known(CpuidReportsHypervisor() ? CpuidHypervisorName() : "none");
+  }
+#endif
+  const Fact<std::string> cpuinfo = files.Read("/proc/cpuinfo");
+  if (!cpuinfo.known()) return cpuinfo;
+  const auto flags = FindColonValue(cpuinfo.value(), "flags");
+  if (!flags) {
+    return Fact<std::string>::Unknown("neither /sys/hypervisor nor CPU flags tell on this CPU");
+  }
+  const std::vector<std::string_view> present = SplitAtBlanks(*flags);
+  const bool is_guest = std::find(present.begin(), present.end(), "hypervisor") != present.end();
+  return Fact<std::string>::Known(is_guest ? "unidentified" : "none");
+}
+
+}  // namespace filterbench
