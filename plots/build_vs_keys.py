@@ -42,7 +42,7 @@ def draw(run):
     axes.set_xlabel("keys")
     axes.set_ylabel("build (ns/key)")
     style.finish(
-        figure, run, TITLE, "one thread, hashes ready", handles=style.in_legend_order(handles),
+        figure, run, TITLE, style.keys_text(points), handles=style.in_legend_order(handles),
         caption="Medians with their intervals, at the parameters closest to "
                 f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key.")
     return figure

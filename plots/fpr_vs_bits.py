@@ -7,6 +7,7 @@ show which a logarithmic axis hides.
 """
 
 import numpy
+from matplotlib import ticker
 
 from plots import selection, style
 
@@ -16,7 +17,9 @@ NEEDS = "points with an FPR at two or more bits per key; theory.json for the lin
 REMEDY = "run a spec with several bits_per_key, such as workloads/specs/quick.json"
 
 # Points with fewer false positives have intervals wider than what the lower panel is to show.
-_ENOUGH_FALSE_POSITIVES = 20
+_ENOUGH_FALSE_POSITIVES = 100
+# Lines closer than this would hide each other.
+_COINCIDING = 0.05
 
 
 def _select(run):
@@ -41,6 +44,15 @@ def gaps(run):
     return found
 
 
+def _coincide(curve, other):
+    """Whether two lines of theory lie upon each other."""
+    apart = numpy.interp(curve["bits_per_key"], other["bits_per_key"], numpy.log(other["fpr"]))
+    inside = curve["bits_per_key"].between(other["bits_per_key"].min(),
+                                           other["bits_per_key"].max())
+    apart = numpy.abs(apart - numpy.log(curve["fpr"]))[inside]
+    return len(apart) > 0 and float(apart.median()) < _COINCIDING
+
+
 def draw(run):
     selection.require(gaps(run))
     points = _select(run)
@@ -55,8 +67,10 @@ def draw(run):
     by_variant = list(points.groupby(["filter", "variant"]))
     by_variant.sort(key=lambda item: (item[0][0], selection.natural(item[0][1])))
     measured_handles = {}
-    for order, ((name, variant), rows) in enumerate(by_variant):
+    # From the last to the first: round markers come to lie on square ones that they do not cover.
+    for order, ((name, variant), rows) in reversed(list(enumerate(by_variant))):
         look = looks[name, variant]
+        shift = (order - (len(by_variant) - 1) / 2) * reach * 0.006
         rows = rows.sort_values("bits_per_key")
         positive, zero = rows[rows["fpr_measured"] > 0], rows[rows["fpr_measured"] == 0]
         if not positive.empty:
@@ -66,18 +80,17 @@ def draw(run):
             shown_fpr += [*positive["fpr_measured"]]
         if not zero.empty:
             limit = 3 / zero["queries"]
-            axes.errorbar(zero["bits_per_key"], limit, yerr=0.55 * limit, uplims=True, zorder=3,
+            axes.errorbar(zero["bits_per_key"] + shift, limit, yerr=0.55 * limit, uplims=True, zorder=3,
                           linestyle="none", elinewidth=0.8, capsize=2.5,
                           gid=f"upper_limit:{name}:{variant}",
-                          **(style.marker_options(look) | {"markersize": 3.2}))
+                          **style.marker_options(look, scale=0.64))
             shown_fpr += [*(0.4 * limit)]
         compared = positive[positive["fpr_expected"] > 0]
         if not compared.empty:
-            shift = (order - (len(by_variant) - 1) / 2) * reach * 0.006
             expected = compared["fpr_expected"]
             style.errorbar(ratio_axes, compared["bits_per_key"] + shift,
                            compared["fpr_measured"] / expected, compared["fpr_low"] / expected,
-                           compared["fpr_high"] / expected, look, line=False, markersize=3.6,
+                           compared["fpr_high"] / expected, look, line=False, scale=0.64,
                            capsize=1.4, gid=f"ratio:{name}:{variant}")
         measured_handles.setdefault(name, []).append(
             style.series_handle(name, variant, look, line=False))
@@ -85,15 +98,19 @@ def draw(run):
     colours = {name: look.colour for (name, _), look in looks.items()}
     theory = {name: list(curves.groupby("curve"))
               for name, curves in run.theory.fillna({"filter": ""}).groupby("filter")}
-    for name in [*measured_handles, ""]:
-        handles += measured_handles.get(name, [])
+    drawn = []
+    for name in [*sorted(measured_handles), ""]:
+        handles += reversed(measured_handles.get(name, []))
         for index, (_, curve) in enumerate(theory.get(name, [])):
             colour = colours[name] if name else style.GREY
             curve = curve.sort_values("bits_per_key")
             label = style.printable(("theory: " if name else "bound: ") + curve["label"].iloc[0],
                                     style.MAX_LABEL)
-            line, = axes.plot(curve["bits_per_key"], curve["fpr"], color=colour, linewidth=1.0,
-                              linestyle=style.theory_linestyle(index) if name else (0, (1, 2)),
+            turn = max(index, sum(_coincide(curve, other) for other in drawn))
+            drawn.append(curve)
+            line, = axes.plot(curve["bits_per_key"], curve["fpr"], color=colour, linewidth=1.1,
+                              linestyle=style.THEORY_STYLES[turn % len(style.THEORY_STYLES)]
+                              if name else (0, (1, 2)),
                               label=label, zorder=2, gid=f"theory:{name}")
             handles.append(line)
             seen = curve[curve["bits_per_key"].between(*limits)]
@@ -114,11 +131,12 @@ def draw(run):
     air = 0.08 * (ends.max() - ends.min())
     ratio_axes.set_ylim(ends.min() - air, ends.max() + air)
     ratio_axes.set_ylabel("measured /\nexpected")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, steps=[1, 2, 4, 5, 10]))
     ratio_axes.set_xlabel("bits per key (all bytes a lookup may touch)")
     figure.align_ylabels()
     style.finish(
-        figure, run, TITLE, f"{style.counts(points['keys'])} keys", handles=handles, caption=(
-            "Bars: 95 % intervals (Clopper-Pearson). In the lower panel points are moved sideways by "
-            f"up to {reach * 0.003 * max(len(by_variant) - 1, 0):.2g} bits so that none hides "
-            "another."))
+        figure, run, TITLE, f"{style.counts(points['keys'])} {style.keys_text(points)}", handles=handles, caption=(
+            "Bars: 95 % intervals (Clopper-Pearson). Arrows and the lower panel are moved sideways "
+            f"by up to {reach * 0.003 * (len(by_variant) - 1):.2g} bits so that none hides another; bars "
+            "of rare false positives leave the panel."))
     return figure

@@ -417,9 +417,11 @@ def _read_theory(file, run, notes):
             common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
                       "label": curve.field("label", str), "source": curve.field("source", str, None)}
             for point in curve.items("points"):
-                rows.append(common | {
-                    "bits_per_key": point.field("bits_per_key", float, minimum=0),
-                    "fpr": point.field("fpr", float, above=0, maximum=1)})
+                # Null: the formula has no value there (a filter that cannot be so small).
+                fpr = point.field("fpr", float, math.nan, above=0, maximum=1)
+                if not math.isnan(fpr):
+                    rows.append(common | {
+                        "bits_per_key": point.field("bits_per_key", float, minimum=0), "fpr": fpr})
     else:
         notes.append(f"{file} is missing: no theory is drawn")
     frame = pandas.DataFrame(rows, columns=_THEORY_COLUMNS)

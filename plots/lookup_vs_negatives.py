@@ -36,21 +36,14 @@ def draw(run):
     key_counts = selection.spread(filters["keys"], _MOST_PANELS)
     figure, axes_grid = style.new_figure(3.7, columns=len(key_counts), sharex=True, sharey=True)
     handles, times = {}, []
-    # Looks of the floor must not depend on what one panel happens to hold.
-    floors = [(name, variant) for name, variant, _ in selection.series(
-        selection.baselines_only(points))]
     for axes, keys in zip(axes_grid[0], key_counts):
         here = points[points["keys"] == keys]
         axes.set_title(f"{style.count(keys)} keys", loc="left")
         for name, variant, rows in selection.series(selection.baselines_only(here)):
-            look = style.baseline_look(name, floors.index((name, variant)))
+            look = looks[name, variant]
             rows = rows.sort_values("negative_share")
-            options = {"color": look.colour, "linestyle": look.linestyle, "linewidth": 1.0,
-                       "zorder": 2, "gid": f"floor:{name}:{variant}"}
-            if len(rows) == 1:
-                axes.axhline(rows["ns_per_op"].iloc[0], **options)
-            else:
-                axes.plot(100 * rows["negative_share"], rows["ns_per_op"], **options)
+            style.floor_line(axes, 100 * rows["negative_share"], rows["ns_per_op"], look, (0, 100),
+                             gid=f"floor:{name}:{variant}")
             times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
         for name, variant, rows in selection.series(selection.filters_only(here)):
@@ -61,11 +54,12 @@ def draw(run):
             handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
         axes.set_xlim(-6, 106)
         axes.set_xticks([0, 25, 50, 75, 100])
-    figure.supxlabel("absent keys among those asked (%)", fontsize=8.5)
+        axes.set_xlabel("absent keys (%)")
     style.log_axis(axes_grid[0][0].yaxis, times)
     axes_grid[0][0].set_ylabel("lookup (ns/key)")
     style.finish(
-        figure, run, TITLE, "batched lookups, " + style.targets_text(filters),
+        figure, run, TITLE,
+        f"batched lookups, {style.targets_text(filters)}; {style.keys_text(filters)}",
         handles=style.in_legend_order(handles),
         caption="Medians with their intervals, at the parameters closest to "
                 f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key.")

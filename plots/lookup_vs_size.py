@@ -4,8 +4,6 @@ One panel for the best target, one for the plain scalar loop if that was measure
 variant the representative parameters are shown (selection.py), one point per key count.
 """
 
-import math
-
 from plots import selection, style
 
 NAME = "lookup_vs_size"
@@ -55,25 +53,25 @@ def draw(run):
     figure, axes_grid = style.new_figure(3.7, columns=len(panels), sharex=True, sharey=True)
     handles, times = {}, []
     sizes = selection.filters_only(_select(run))["size_bytes"]
-    low, high = math.log2(sizes.min()) - 1, math.log2(sizes.max()) + 1
-    widen = max(0, (6 - (high - low)) / 2)
-    low, high = 2.0 ** (low - widen), 2.0 ** (high + widen)
+    low, high = sizes.min() / 2, sizes.max() * 2
+    # However small the run, its place below the first cache's size should be seen.
+    data_caches = [c.size_bytes for c in run.caches if c.type.lower() != "instruction"]
+    high = max([high, 16 * low, *(2 * size for size in sorted(data_caches)[:1])])
     for axes, (title, points) in zip(axes_grid[0], panels):
         axes.set_title(style.printable(title), loc="left", pad=21)
-        baselines = list(selection.series(selection.baselines_only(points)))
-        for index, (name, variant, rows) in enumerate(baselines):
-            look = style.baseline_look(name, index)
+        for name, variant, rows in selection.series(selection.baselines_only(points)):
+            look = looks[name, variant]
             rows = rows.sort_values("size_bytes")
             if name == "hash_only":
-                value = rows["ns_per_op"].median()
-                axes.axhline(value, color=look.colour, linestyle=look.linestyle, linewidth=1.0,
-                             gid=f"floor:{name}:{variant}")
-                times.append(value)
+                style.level_floor(axes, rows["ns_per_op"], look, gid=f"floor:{name}:{variant}")
+                times.append(rows["ns_per_op"].median())
             else:
                 rows = rows[rows["size_bytes"].between(low, high)]
-                axes.plot(rows["size_bytes"], rows["ns_per_op"], color=look.colour,
-                          linestyle=look.linestyle, linewidth=1.0, zorder=2,
-                          marker="." if len(rows) == 1 else "None", gid=f"floor:{name}:{variant}")
+                if rows.empty:
+                    continue
+                alone = (rows["size_bytes"].min() / 1.6, rows["size_bytes"].max() * 1.6)
+                style.floor_line(axes, rows["size_bytes"], rows["ns_per_op"], look, alone,
+                                 gid=f"floor:{name}:{variant}")
                 times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
         for name, variant, rows in selection.series(
@@ -84,15 +82,16 @@ def draw(run):
             times += [*rows["ns_per_op"], *rows["ns_per_op_low"], *rows["ns_per_op_high"]]
             handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
         style.mark_caches(axes, run.caches, low, high)
-        axes.set_xlabel("filter size (all bytes a lookup may touch)")
+        axes.set_xlabel("filter size")
     first = axes_grid[0][0]
     style.log_axis(first.yaxis, times)
     style.bytes_axis(first.xaxis, low, high, most=8 if len(panels) == 1 else 5)
     first.set_ylabel("negative lookup (ns/key)")
     style.finish(
-        figure, run, TITLE, "batched lookups, all keys absent",
+        figure, run, TITLE,
+        f"batched lookups, all keys absent; {style.keys_text(_select(run))}",
         handles=style.in_legend_order(handles), caption=(
             "Medians with their intervals, at the parameters closest to "
-            f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Floor: touch_lines reads as "
-            "many random cache lines per key as its label says; hash_only hashes and reads none."))
+            f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a lookup "
+            "may touch. Floor: touch_lines reads random cache lines, hash_only none."))
     return figure

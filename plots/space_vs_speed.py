@@ -22,7 +22,7 @@ _COLUMNS = ["bits_per_key", "ns_per_op", "ns_per_op_low", "ns_per_op_high"]
 
 def _select(run):
     points = selection.best_target(selection.lookups(run, negative_share=1.0), run.best_target)
-    return points[points["bits_per_key"].notna()]
+    return points[points["bits_per_key"].notna() | (points["filter"] == "hash_only")]
 
 
 def _places(points):
@@ -78,9 +78,8 @@ def draw(run):
     figure, axes_grid = style.new_figure(
         3.6 if len(key_counts) == 1 else 5.6, rows=len(key_counts), columns=len(targets),
         sharex="col", sharey="row")
-    handles, other = {}, False
+    handles, other, has_front = {}, False, False
     shown_bits = {target: [] for target in targets}
-    floors = [key[:2] for key in selection.series(selection.baselines_only(points))]
     for row, keys in enumerate(key_counts):
         times = []
         for column, target_fpr in enumerate(targets):
@@ -90,31 +89,36 @@ def draw(run):
             front = selection.pareto_front(
                 [(v["bits_per_key"], v["ns_per_op"]) for _, _, v, own in entries if own is None])
             if front:
+                has_front = True
                 x, y = zip(*front)
                 axes.plot(x, y, drawstyle="steps-post", color=style.LIGHT_GREY, linewidth=3.5,
                           solid_joinstyle="round", solid_capstyle="round", zorder=1, gid="front")
             for name, variant, values, own_fpr in entries:
                 look = looks[name, variant]
                 style.times(axes, [values["bits_per_key"]], values.to_frame().T, look, line=False,
-                            markersize=6.5, zorder=3, alpha=1 if own_fpr is None else 0.45,
+                            zorder=3, alpha=1 if own_fpr is None else 0.45,
                             gid=f"measured:{name}:{variant}")
                 if own_fpr is not None:
                     other = True
                     axes.annotate(f"{100 * own_fpr:.2g} %", (values["bits_per_key"],
                                                             values["ns_per_op"]),
                                   xytext=(6, 0), textcoords="offset points", va="center",
-                                  fontsize=6.5, color=style.GREY)
+                                  fontsize=6.5, color=style.GREY, zorder=4, bbox={
+                                      "facecolor": "white", "edgecolor": "none", "pad": 0.6})
                 times += [values["ns_per_op"], values["ns_per_op_low"], values["ns_per_op_high"]]
                 shown_bits[target_fpr].append(values["bits_per_key"])
                 handles[name, variant] = style.series_handle(name, variant, look, line=False)
         floor_rows = selection.baselines_only(points[points["keys"] == keys])
         for name, variant, rows in selection.series(floor_rows):
-            look = style.baseline_look(name, floors.index((name, variant)))
+            look = looks[name, variant]
+            rows = rows.sort_values("bits_per_key")
+            alone = (rows["bits_per_key"].min() - 0.4, rows["bits_per_key"].max() + 0.4)
             for axes in axes_grid[row]:
-                rows = rows.sort_values("bits_per_key")
-                axes.plot(rows["bits_per_key"], rows["ns_per_op"], color=look.colour, linewidth=1.0,
-                          linestyle=look.linestyle, zorder=2, gid=f"floor:{name}:{variant}",
-                          marker="." if len(rows) == 1 else "None")
+                if name == "hash_only":
+                    style.level_floor(axes, rows["ns_per_op"], look, f"floor:{name}:{variant}")
+                else:
+                    style.floor_line(axes, rows["bits_per_key"], rows["ns_per_op"], look, alone,
+                                     gid=f"floor:{name}:{variant}")
             times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
         if times:
@@ -133,11 +137,13 @@ def draw(run):
                 if len(legend) == len(handles):
                     legend.append(line)
         axes_grid[-1][column].set_xlabel("bits per key")
-    legend.append(style.front_handle())
+    if has_front:
+        legend.append(style.front_handle())
     caption = ("Bits and medians (with intervals) interpolated along log FPR between the two measured "
                "points around the FPR.")
     if other:
-        caption += "\nPale: the nearest measured point, with its own FPR beside it; not in the front."
-    style.finish(figure, run, TITLE, "batched lookups, all keys absent, "
-                 + style.targets_text(selection.filters_only(points)), caption, legend)
+        caption += " Pale: the nearest measured point, with its own FPR beside it; not in the front."
+    filters = selection.filters_only(points)
+    style.finish(figure, run, TITLE, f"batched lookups, all keys absent, {style.targets_text(filters)};"
+                 f" {style.keys_text(filters)}", caption, legend)
     return figure

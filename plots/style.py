@@ -10,6 +10,7 @@ import math
 import os
 import shutil
 import tempfile
+import textwrap
 import unicodedata
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ DPI = 200
 GREY = "#6b6b6b"
 LIGHT_GREY = "#b4b4b4"
 MAX_LABEL = 44
+_CAPTION_CHARACTERS = 148  # what a line of the footer holds
 
 RC = {
     "font.family": "DejaVu Sans", "font.size": 8.0, "mathtext.fontset": "dejavusans",
@@ -79,8 +81,12 @@ _KNOWN = {
 # For all others: what remains of Okabe and Ito, then Paul Tol's "muted" colours that differ from it.
 _POOL = (("#56B4E9", "P"), ("#332288", "X"), ("#999933", "p"), ("#882255", "*"), ("#44AA99", "h"),
          ("#DDCC77", "<"), ("#CC6677", ">"), ("#6F4E37", "d"), ("#A6761D", "8"), ("#7B68EE", "H"),
-         ("#1B3B1B", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
-_VARIANTS = (("-", "full"), ((0, (4.5, 1.6)), "none"), ((0, (1.2, 1.4)), "left"))
+         ("#E7298A", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
+_VARIANTS = (("-", "full"), ((0, (4.5, 1.6)), "open"), ((0, (1.2, 1.4)), "left"))
+
+
+_BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))),
+                    "touch_lines": ((0, (6, 2)), (0, (2, 1.5)), (0, (6, 1.5, 1, 1.5)), "-")}
 
 
 def filter_looks(names):
@@ -108,14 +114,24 @@ def series_looks(points):
     for name, group in points.groupby("filter"):
         for index, variant in enumerate(sorted(group["variant"].unique(), key=selection.natural)):
             linestyle, fill = _VARIANTS[index % len(_VARIANTS)]
+            if name in selection.BASELINES:
+                linestyle = _BASELINE_STYLES[name][index % len(_BASELINE_STYLES[name])]
             looks[name, variant] = by_filter[name]._replace(linestyle=linestyle, fill=fill)
     return looks
 
 
-def marker_options(look):
+# Stars of the same nominal size look smaller, diamonds larger.
+_MARKER_SCALE = {"*": 1.45, (4, 1, 45): 1.5, (3, 0, 180): 1.1, "d": 1.15, "D": 0.92}
+
+
+def marker_options(look, scale=1.0):
+    """Options of matplotlib's Line2D. Open markers are smaller, so that the variant below, often in the same place, stays seen."""
+    is_open = look.fill == "open"
     return {"marker": look.marker, "color": look.colour, "markeredgecolor": look.colour,
-            "fillstyle": look.fill, "markerfacecolor": look.colour if look.fill != "none" else "white",
-            "markerfacecoloralt": "white"}
+            "fillstyle": "full" if is_open else look.fill, "markerfacecoloralt": "white",
+            "markerfacecolor": "white" if is_open else look.colour,
+            "markersize": RC["lines.markersize"] * (0.78 if is_open else 1)
+                          * _MARKER_SCALE.get(look.marker, 1) * scale}
 
 
 def printable(text, limit=None):
@@ -154,14 +170,14 @@ def new_figure(height_inches, rows=1, columns=1, **options):
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def errorbar(axes, x, centre, low, high, look, line=True, **options):
+def errorbar(axes, x, centre, low, high, look, line=True, scale=1.0, **options):
     """Values with their intervals, as arrays; an end that is NaN (unknown) is not drawn."""
     centre = numpy.asarray(centre, dtype=float)
     below = numpy.nan_to_num(centre - numpy.asarray(low, dtype=float)).clip(min=0)
     beyond = numpy.nan_to_num(numpy.asarray(high, dtype=float) - centre).clip(min=0)
     return axes.errorbar(x, centre, yerr=[below, beyond], elinewidth=0.8, capthick=0.8,
                          linestyle=look.linestyle if line else "none",
-                         **(marker_options(look) | options))
+                         **(marker_options(look, scale) | options))
 
 
 def times(axes, x, rows, look, **options):
@@ -180,18 +196,27 @@ def note_handle(text):
     return lines.Line2D([], [], linestyle="none", label=printable(text, MAX_LABEL + 8))
 
 
-_BASELINE_STYLES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 1.5, 1, 1.5)))
+def baseline_options(look):
+    """The floor is a thin line without markers, so that no filter is mistaken for it."""
+    return {"color": look.colour, "linestyle": look.linestyle, "linewidth": 1.0}
 
 
-def baseline_look(name, index):
-    """The floor is a thin line without markers, over which no filter is mistaken for it."""
-    colour = _KNOWN.get(name, (GREY,))[0]
-    return Look(colour, "None", _BASELINE_STYLES[index % len(_BASELINE_STYLES)])
+def floor_line(axes, x, y, look, alone, gid):
+    """A baseline's medians `y` over `x`; a point without neighbours becomes a level line over the
+    range `alone`, since a floor has no marker."""
+    x, y = list(x), list(y)
+    if len(x) == 1:
+        x, y = list(alone), y * 2
+    axes.plot(x, y, zorder=2, gid=gid, **baseline_options(look))
+
+
+def level_floor(axes, y, look, gid):
+    """A baseline that reads no table, whatever lies on the other axis: one level at the median."""
+    axes.axhline(numpy.median(y), zorder=2, gid=gid, **baseline_options(look))
 
 
 def baseline_handle(name, variant, look):
-    return lines.Line2D([], [], color=look.colour, linestyle=look.linestyle, linewidth=1.0,
-                        label=series_label(name, variant))
+    return lines.Line2D([], [], label=series_label(name, variant), **baseline_options(look))
 
 
 def _nice(value, upward):
@@ -228,12 +253,19 @@ def power_of_ten(value):
     return (f"${digit:g}" + r"\times " if digit != 1 else "$") + f"10^{{{exponent}}}$"
 
 
+_SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076"
+                              "\u2077\u2078\u2079")
+
+
 def count(value):
-    """A number of keys, exact and short: 1e6, 3e5, 123456."""
+    """A number of keys, exact and short: a power of ten, a small multiple of one, or all digits."""
     value = int(value)
     digits = str(value)
     zeros = len(digits) - len(digits.rstrip("0"))
-    return f"{digits[:-zeros]}e{zeros}" if zeros >= 3 and len(digits) - zeros <= 2 else digits
+    if zeros < 3 or len(digits) - zeros > 2:
+        return digits
+    power = "10" + str(zeros).translate(_SUPERSCRIPTS)
+    return power if digits[:-zeros] == "1" else f"{digits[:-zeros]}\u00d7{power}"
 
 
 def counts(values):
@@ -283,7 +315,7 @@ def finish(figure, run, title, subtitle, caption, handles):
     extent = legend.get_window_extent(figure.canvas.get_renderer())
     legend_width, legend_height = extent.width / figure.dpi, extent.height / figure.dpi
     top = 0.24 + (0.18 if subtitle else 0)
-    caption_lines = caption.split("\n")
+    caption_lines = textwrap.wrap(caption, _CAPTION_CHARACTERS)
     bottom = 0.06 + 0.135 * (len(caption_lines) + 1)
     needed = legend_height + top + bottom + 0.15
     if needed > height:
@@ -303,11 +335,14 @@ def finish(figure, run, title, subtitle, caption, handles):
     if subtitle:
         figure.text(left, 1 - 0.26 / height, printable(subtitle), va="top", fontsize=8, color=GREY,
                     **options)
+    # The layout is settled here, once, instead of anew for every file that is written.
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")
     cpu = run.cpu_brand or "unknown CPU"
     source = f"run {run.name} on {cpu}" + ("" if run.complete else " (INCOMPLETE)")
     for index, line in enumerate([*caption_lines, source]):
         offset = bottom - 0.02 - 0.135 * (index + 1)
-        figure.text(left, offset / height, printable(line, 170), va="bottom", fontsize=6.5, color=GREY,
+        figure.text(left, offset / height, printable(line, _CAPTION_CHARACTERS), va="bottom", fontsize=6.5, color=GREY,
                     **options)
 
 
@@ -322,11 +357,8 @@ def metadata(run, title, file_format):
     return None
 
 
-def theory_linestyle(index):
-    return _THEORY_STYLES[index % len(_THEORY_STYLES)]
 
-
-_THEORY_STYLES = ("-", (0, (5, 2)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1.2)))
+THEORY_STYLES = ("-", (0, (5, 3)), (0, (1.5, 3)), (0, (5, 2, 1, 2)))
 
 
 def mark_caches(axes, caches, low_bytes, high_bytes):
@@ -363,9 +395,12 @@ def front_handle():
     return lines.Line2D([], [], color=LIGHT_GREY, linewidth=3.5, label="Pareto front")
 
 
+def keys_text(points):
+    """Which keys the points of a plain-keys selection have, and what a lookup does to them."""
+    return (f"{points['key_set'].iloc[0]} keys, {points['hashing'].iloc[0]}" if len(points) else "")
+
+
 def targets_text(points):
     """Which target the points of a best-target selection ran on."""
     targets = sorted(set(points["target"]), key=selection.target_rank, reverse=True)
-    text = f"target {targets[0]}"
-    return text + (f" ({', '.join(targets[1:])} where a filter has no other)"
-                   if len(targets) > 1 else "")
+    return "target " + ", else ".join(targets)

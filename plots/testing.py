@@ -49,7 +49,7 @@ def _params(name, bits_per_key):
 
 def _bits_and_fpr(name, params, keys):
     if name == "hash_only":
-        return None, None
+        return 128 / keys, None
     if name == "cuckoo":
         return params["fingerprint_bits"] / 0.95, 7.6 * 2.0 ** -params["fingerprint_bits"]
     bits = params["bits_per_key"] * (1 + 0.01 / math.log10(max(keys, 11)))
@@ -123,7 +123,8 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
 def make_points(filters=FILTERS, baselines=BASELINES, bits_per_key=(4, 8, 10, 12, 16, 20),
                 keys=(10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
                 shares=(0.0, 0.5, 1.0), targets=("scalar", "sse4", "avx2"),
-                modes=("build", "lookup_batched", "lookup_single"), failing=True, seed=1):
+                modes=("build", "lookup_batched", "lookup_single"), failing=True, seed=1,
+              queries=1_000_000):
     """The entries of summary.json for a whole grid. With `failing`, the ribbon of width 64 fails to
     build at the largest key count and one point of the cuckoo filter runs out of memory."""
     random = numpy.random.default_rng(seed)
@@ -133,7 +134,6 @@ def make_points(filters=FILTERS, baselines=BASELINES, bits_per_key=(4, 8, 10, 12
             for params in _params(name, float(bits_asked)):
                 for n in keys:
                     bits, fpr = _bits_and_fpr(name, params, n)
-                    queries = 1_000_000
                     false_positives = None if fpr is None else int(random.binomial(queries, fpr))
                     for mode in modes:
                         for entry in _entries_of_mode(name, params, n, bits, fpr, queries,
@@ -165,7 +165,7 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
             if mode == "build":
                 ns, floor = build * noise, None
             else:
-                size = 64 if bits is None else bits * n / 8
+                size = max(64.0, bits * n / 8)
                 ns = _lookup_ns(name, params, size, share, target) * noise
                 ns *= 1.5 if mode == "lookup_single" else 1
                 floor = _floor_ns(size)
