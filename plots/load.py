@@ -1,0 +1,429 @@
+"""Reads run directories (the format is results/README.md) into pandas frames.
+
+Strict on purpose: a figure must never be drawn from a file that says something else than the reader
+thinks. Every error names the file, the line and the field. Three things are tolerated, each with a
+note in `Run.notes`: a missing COMPLETE, a missing theory.json, and a last line of samples.jsonl that
+a kill cut off in the middle.
+
+In the frames an unknown value (null in the files) is NaN in number columns and None in text columns.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+import re
+
+import numpy
+import pandas
+
+from plots import selection
+
+SCHEMA_VERSION = 1
+STATUSES = ("ok", "wrong_answers", "build_failed", "out_of_memory", "invalid", "skipped")
+MODES = ("build", "lookup_batched", "lookup_single", "latency")
+
+_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label", "variant", "key_set",
+               "mode", "hashing", "target", "status", "reason", "floor_reason"]
+_POINT_NUMBERS = ["keys", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
+                  "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
+                  "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
+                  "fpr_high", "false_positives", "queries"]
+_SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "round", "seed", "status", "reason",
+                   "ns_per_op"]
+_THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
+
+
+class RunError(Exception):
+    """A file of a run that is missing or says what it must not; `str()` names file, line, field."""
+
+    def __init__(self, file, message, line=None, field=None):
+        place = str(file) + (f":{line}" if line is not None else "")
+        super().__init__(f"{place}: " + (f"field {field}: " if field else "") + message)
+        self.file, self.line, self.field = pathlib.Path(file), line, field
+
+
+@dataclasses.dataclass(frozen=True)
+class Cache:
+    level: int
+    type: str
+    size_bytes: float
+
+
+@dataclasses.dataclass
+class Run:
+    """One run directory."""
+
+    path: pathlib.Path
+    name: str
+    machine: str
+    spec: str
+    cpu_brand: str | None
+    best_target: str | None
+    caches: list[Cache]
+    points: pandas.DataFrame   # one flat row per point of summary.json
+    samples: pandas.DataFrame  # one row per finished sample; ns_per_op is a tuple, one value per pass
+    theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the information bound
+    complete: bool
+    notes: list[str]           # what was tolerated, one sentence each
+
+
+def load_run(path):
+    """Reads the run directory `path`. Raises RunError."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        raise RunError(path, "is not a run directory")
+    notes = []
+    manifest = _read_json(path / "manifest.json", "manifest")
+    name = manifest.field("run", str)
+    complete = (path / "COMPLETE").exists()
+    if not complete:
+        notes.append(f"{path}: COMPLETE is missing: the run has not finished, figures show a part")
+    summary = _read_json(path / "summary.json", "summary")
+    if summary.field("run", str) != name:
+        summary.child("run").fail(f"is {summary.field('run', str)!r}, manifest.json has {name!r}")
+    targets = manifest.object("targets")
+    environment = manifest.object("environment")
+    points = _read_points(summary, name)
+    return Run(
+        path=path, name=name, machine=summary.field("machine", str),
+        spec=summary.field("spec", str), cpu_brand=environment.object("cpu").field("brand", str, None),
+        best_target=targets.field("best", str, None), caches=_read_caches(environment),
+        points=points, samples=_read_samples(path / "samples.jsonl", name, notes),
+        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
+
+
+def load_runs(paths):
+    """Reads several run directories; each run is named once. Raises RunError."""
+    runs = [load_run(path) for path in paths]
+    seen = {}
+    for run in runs:
+        key = (run.machine, run.name)
+        if key in seen:
+            raise RunError(run.path, f"is the same run as {seen[key]}: {run.name}")
+        seen[key] = run.path
+    return runs
+
+
+def params_label(params, without=("bits_per_key",)):
+    """A parameter object as `k=6, probing=plain`; empty if nothing remains."""
+    return ", ".join(f"{name}={_value_label(value)}" for name, value in sorted(params.items())
+                     if name not in without)
+
+
+def _value_label(value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Node:
+    """A value inside a JSON document, with the way to it, so that an error can name both."""
+
+    __slots__ = ("file", "text", "first_line", "path", "value")
+
+    def __init__(self, file, text, first_line, path, value):
+        self.file, self.text, self.first_line = file, text, first_line
+        self.path, self.value = path, value
+
+    def child(self, step):
+        value = self.value.get(step) if isinstance(self.value, dict) else self.value[step]
+        return _Node(self.file, self.text, self.first_line, (*self.path, step), value)
+
+    def fail(self, message):
+        line = self.first_line + self.text.count("\n", 0, _offset(self.text, self.path))
+        field = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.path)
+        raise RunError(self.file, message, line, field.lstrip(".") or None)
+
+    def field(self, name, kind, *default, minimum=None, maximum=None, above=None):
+        """The value of a field of type `kind` (str, int or float: a number). Null or absence is an
+        error unless a default is given."""
+        node = self.child(name)
+        value = node.value
+        if value is None:
+            if default:
+                return default[0]
+            node.fail("is null" if name in self.value else "is missing")
+        if kind is str:
+            if not isinstance(value, str):
+                node.fail(f"must be a string, found {_short(value)}")
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            node.fail(f"must be a number, found {_short(value)}")
+        if kind is int and value != int(value):
+            node.fail(f"must be an integer, found {value}")
+        try:
+            value = float(value)
+        except OverflowError:
+            node.fail("is too large")
+        if minimum is not None and value < minimum or above is not None and value <= above:
+            node.fail(f"must be {'at least' if above is None else 'above'} "
+                      f"{minimum if above is None else above}, found {value:g}")
+        if maximum is not None and value > maximum:
+            node.fail(f"must be at most {maximum}, found {value:g}")
+        return value
+
+    def choice(self, name, values):
+        value = self.field(name, str)
+        if value not in values:
+            self.child(name).fail(f"must be one of {', '.join(values)}; found {value!r}")
+        return value
+
+    def object(self, name, optional=False):
+        node = self.child(name)
+        if node.value is None and optional:
+            return None
+        if not isinstance(node.value, dict):
+            node.fail(f"must be an object, found {_short(node.value)}" if name in self.value
+                      else "is missing")
+        return node
+
+    def items(self, name):
+        node = self.child(name)
+        if not isinstance(node.value, list):
+            node.fail(f"must be an array, found {_short(node.value)}" if name in self.value
+                      else "is missing")
+        for index, value in enumerate(node.value):
+            item = node.child(index)
+            if not isinstance(value, dict):
+                item.fail(f"must be an object, found {_short(value)}")
+            yield item
+
+
+def _short(value):
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+def _offset(text, path):
+    """Where in `text`, which is JSON, the value at `path` begins; what is missing counts as its
+    parent. Only called to word an error, so the document is simply walked again."""
+    decoder = json.JSONDecoder()
+
+    def skip(position):
+        return _BLANKS.match(text, position).end()
+
+    position = skip(0)
+    for step in path:
+        parent, is_object = position, text[position] == "{"
+        position, index = skip(position + 1), 0
+        while text[position] not in "}]":
+            key = index
+            if is_object:
+                key, position = json.decoder.scanstring(text, position + 1)
+                position = skip(skip(position) + 1)
+            if key == step:
+                break
+            position, index = skip(decoder.raw_decode(text, position)[1]), index + 1
+            if text[position] == ",":
+                position = skip(position + 1)
+        else:
+            return parent
+    return position
+
+
+def _not_finite(value):
+    """The path to the first NaN or infinity in `value`, or None. 1e999 is an infinity too."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ()
+    items = (value.items() if isinstance(value, dict)
+             else enumerate(value) if isinstance(value, list) else ())
+    for step, item in items:
+        path = _not_finite(item)
+        if path is not None:
+            return (step, *path)
+    return None
+
+
+def _parse(file, text, schema, first_line=1):
+    try:
+        value = json.loads(text)  # lets NaN pass, so that the check below can name the field
+        path = _not_finite(value)
+    except json.JSONDecodeError as error:
+        raise RunError(file, f"is not JSON: {error.msg} (column {error.colno})",
+                       first_line + error.lineno - 1) from None
+    except (ValueError, RecursionError) as error:
+        raise RunError(file, f"is not JSON that can be read: {error}", first_line) from None
+    root = _Node(file, text, first_line, (), value)
+    if path is not None:
+        _Node(file, text, first_line, path, None).fail("is NaN or infinite; unknown values are null")
+    if not isinstance(value, dict):
+        root.fail(f"must be an object, found {_short(value)}")
+    expected = f"filterbench/{schema}/{SCHEMA_VERSION}"
+    found = root.field("schema", str)
+    if found != expected:
+        root.child("schema").fail(f"must be {expected!r}, found {found!r}")
+    return root
+
+
+def _read_text(file):
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise RunError(file, "is missing") from None
+    except OSError as error:
+        raise RunError(file, f"cannot be read: {error.strerror}") from None
+    return data
+
+
+def _decode(file, data, first_line=1):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        raise RunError(file, "is not UTF-8", line) from None
+
+
+def _read_json(file, schema):
+    return _parse(file, _decode(file, _read_text(file)), schema)
+
+
+def _read_caches(environment):
+    return [Cache(int(cache.field("level", int)), cache.field("type", str),
+                  cache.field("size_bytes", float, above=0))
+            for cache in environment.items("caches") if cache.value.get("size_bytes") is not None]
+
+
+def _interval(node, name, bound):
+    """The end of an interval; null where there are too few values for one."""
+    value = node.field(name, float, math.nan, minimum=0)
+    middle = "median" if "median" in node.value else "measured"
+    centre = node.field(middle, float, minimum=0)
+    if bound * (value - centre) < 0:
+        node.child(name).fail(f"{value:g} lies on the wrong side of {middle} {centre:g}")
+    return value
+
+
+def _read_point(entry, run, machine):
+    point = entry.object("point")
+    params = point.object("params").value
+    mode = point.choice("mode", MODES)
+    status = entry.choice("status", STATUSES)
+    key_set = point.object("key_set")
+    kind = key_set.field("kind", str)
+    length = key_set.field("length_bytes", int, math.nan)
+    row = {
+        "run": run, "machine": machine, "point_id": entry.field("point_id", str),
+        "filter": point.field("filter", str),
+        "params": json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":")),
+        "params_label": params_label(params),
+        "keys": point.field("keys", int, minimum=0),
+        "key_set": kind if math.isnan(length) else f"{kind} {length:g}",
+        "mode": mode, "hashing": point.field("hashing", str), "target": point.field("target", str),
+        "negative_share": point.field("negative_share", float, math.nan, minimum=0, maximum=1),
+        "status": status, "reason": entry.field("reason", str, None),
+        "rounds": entry.field("rounds", int, math.nan),
+        "passes": entry.field("passes", int, math.nan),
+        "floor_reason": entry.field("floor_reason", str, None),
+        "size_bytes": entry.field("size_bytes", float, math.nan, minimum=0),
+        "bits_per_key": entry.field("bits_per_key", float, math.nan, minimum=0),
+        "build_ns_per_key": entry.field("build_ns_per_key", float, math.nan, minimum=0),
+    }
+    if mode != "build" and math.isnan(row["negative_share"]):
+        point.child("negative_share").fail(f"must be a number in mode {mode}")
+    if status != "ok" and row["reason"] is None:
+        entry.child("reason").fail(f"is missing beside status {status!r}")
+    time = entry.object("ns_per_op", optional=status != "ok")
+    if time is not None:
+        row["ns_per_op"] = time.field("median", float, above=0)
+        row["ns_per_op_low"] = _interval(time, "low", -1)
+        row["ns_per_op_high"] = _interval(time, "high", 1)
+        row["confidence"] = time.field("confidence", float, math.nan, minimum=0, maximum=1)
+    floor = entry.object("floor", optional=True)
+    if floor is not None:
+        row["floor_ns_per_op"] = floor.field("ns_per_op", float, above=0)
+        row["floor_ratio"] = floor.field("ratio", float, above=0)
+    fpr = entry.object("fpr", optional=True)
+    if fpr is not None:
+        row["fpr_expected"] = fpr.field("expected", float, math.nan, minimum=0, maximum=1)
+        row["false_positives"] = fpr.field("false_positives", int, minimum=0)
+        row["queries"] = fpr.field("queries", int, above=0)
+        row["fpr_measured"] = fpr.field("measured", float, minimum=0, maximum=1)
+        row["fpr_low"] = _interval(fpr, "low", -1)
+        row["fpr_high"] = _interval(fpr, "high", 1)
+        if (row["fpr_measured"] == 0) != (row["false_positives"] == 0):
+            fpr.child("measured").fail(f"is {row['fpr_measured']:g} with "
+                                       f"{row['false_positives']:g} false positives")
+    return row, params
+
+
+def _read_points(summary, run):
+    machine = summary.field("machine", str)
+    rows, all_params, seen = [], [], set()
+    for entry in summary.items("points"):
+        row, params = _read_point(entry, run, machine)
+        if row["point_id"] in seen:
+            entry.child("point_id").fail(f"{row['point_id']!r} occurs twice")
+        seen.add(row["point_id"])
+        rows.append(row)
+        all_params.append(params)
+    frame = pandas.DataFrame(rows, columns=_POINT_TEXT + _POINT_NUMBERS)
+    frame[_POINT_NUMBERS] = frame[_POINT_NUMBERS].astype(float)
+    frame[_POINT_TEXT] = frame[_POINT_TEXT].astype(object).where(frame[_POINT_TEXT].notna(), None)
+    names = sorted({name for params in all_params for name in params})
+    columns = {f"param.{name}": pandas.Series([params.get(name) for params in all_params],
+                                              dtype=object, index=frame.index) for name in names}
+    frame = pandas.concat([frame, pandas.DataFrame(columns, index=frame.index)], axis=1)
+    frame["variant"] = selection.variants(frame, all_params)
+    return frame
+
+
+def _read_samples(file, run, notes):
+    rows = []
+    lines = _read_text(file).split(b"\n")
+    cut_off = lines.pop()  # empty if the file ends with a line feed, as it does after a clean stop
+    for number, line in enumerate(lines, 1):
+        rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
+    if cut_off:
+        number = len(lines) + 1
+        try:
+            text = cut_off.decode("utf-8")
+            json.loads(text)
+        except ValueError:
+            notes.append(f"{file}:{number}: the last line is cut off and was left out")
+        else:
+            rows.append(_read_sample(_parse(file, text, "sample", number), run))
+    return pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
+
+
+def _read_sample(node, run):
+    status = node.choice("status", STATUSES)
+    times = node.child("ns_per_op")
+    if not isinstance(times.value, list):
+        times.fail(f"must be an array, found {_short(times.value)}")
+    for index, value in enumerate(times.value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            times.child(index).fail(f"must be a number above 0, found {_short(value)}")
+    if (status == "ok") != bool(times.value):
+        times.fail(f"has {len(times.value)} values with status {status!r}")
+    reason = node.field("reason", str, None)
+    if status != "ok" and reason is None:
+        node.child("reason").fail(f"is missing beside status {status!r}")
+    return {"run": run, "sequence": node.field("sequence", int, minimum=0),
+            "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
+            "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
+            "status": status, "reason": reason, "ns_per_op": tuple(times.value)}
+
+
+def _read_theory(file, run, notes):
+    rows = []
+    if file.exists():
+        for number, curve in enumerate(_read_json(file, "theory").items("curves")):
+            common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
+                      "label": curve.field("label", str), "source": curve.field("source", str, None)}
+            for point in curve.items("points"):
+                # Null: the formula has no value there (a filter that cannot be so small).
+                fpr = point.field("fpr", float, math.nan, above=0, maximum=1)
+                if not math.isnan(fpr):
+                    rows.append(common | {
+                        "bits_per_key": point.field("bits_per_key", float, minimum=0), "fpr": fpr})
+    else:
+        notes.append(f"{file} is missing: no theory is drawn")
+    frame = pandas.DataFrame(rows, columns=_THEORY_COLUMNS)
+    frame[["bits_per_key", "fpr"]] = frame[["bits_per_key", "fpr"]].astype(float)
+    return frame.replace({numpy.nan: None}) if frame.empty else frame

@@ -1,0 +1,97 @@
+"""Figure 2: the time of a negative lookup against the filter's bytes, over the machine's floor.
+
+One panel for the best target, one for the plain scalar loop if that was measured too. Of each
+variant the representative parameters are shown (selection.py), one point per key count.
+"""
+
+from plots import selection, style
+
+NAME = "lookup_vs_size"
+TITLE = "Negative lookups against filter size"
+NEEDS = "points in mode lookup_batched with negative_share 1, at two or more key counts"
+REMEDY = ("run a spec with mode lookup_batched and negative_share 1 for several key counts, "
+          "such as workloads/specs/quick.json")
+
+
+def _select(run):
+    points = selection.lookups(run, negative_share=1.0)
+    return points[(points["size_bytes"] > 0) | (points["filter"] == "hash_only")]
+
+
+def gaps(run):
+    points = _select(run)
+    filters = selection.filters_only(points)
+    if filters.empty:
+        return [selection.Gap("no filter was measured with absent keys only", REMEDY, fatal=True)]
+    found = []
+    if filters["keys"].nunique() < 2:
+        found.append(selection.Gap("only one key count was measured", REMEDY))
+    for name in sorted(set(selection.BASELINES) - set(points["filter"])):
+        found.append(selection.Gap(f"the floor line {name} is missing",
+                                   f"add {name} to the filters of the spec"))
+    if not run.caches:
+        found.append(selection.Gap("the manifest has no cache sizes",
+                                   "filterbench doctor says why they are unknown"))
+    return found
+
+
+def _panels(points, run):
+    """(title, points) of each panel."""
+    best = selection.best_target(points, run.best_target)
+    filters = selection.filters_only(best)
+    panels = [(style.targets_text(filters), best)]
+    scalar = points[points["target"] == "scalar"]
+    if set(filters["target"]) != {"scalar"} and not selection.filters_only(scalar).empty:
+        panels.append(("plain scalar loop", scalar))
+    return panels
+
+
+def draw(run):
+    selection.require(gaps(run))
+    looks = style.series_looks(run.points)
+    panels = _panels(_select(run), run)
+    figure, axes_grid = style.new_figure(3.7, columns=len(panels), sharex=True, sharey=True)
+    handles, times = {}, []
+    sizes = selection.filters_only(_select(run))["size_bytes"]
+    low, high = sizes.min() / 2, sizes.max() * 2
+    # However small the run, its place below the first cache's size should be seen.
+    data_caches = [c.size_bytes for c in run.caches if c.type.lower() != "instruction"]
+    high = max([high, 16 * low, *(2 * size for size in sorted(data_caches)[:1])])
+    for axes, (title, points) in zip(axes_grid[0], panels):
+        axes.set_title(style.printable(title), loc="left", pad=21)
+        for name, variant, rows in selection.series(selection.baselines_only(points)):
+            look = looks[name, variant]
+            rows = rows.sort_values("size_bytes")
+            if name == "hash_only":
+                style.level_floor(axes, rows["ns_per_op"], look, gid=f"floor:{name}:{variant}")
+                times.append(rows["ns_per_op"].median())
+            else:
+                rows = rows[rows["size_bytes"].between(low, high)]
+                if rows.empty:
+                    continue
+                alone = (rows["size_bytes"].min() / 1.6, rows["size_bytes"].max() * 1.6)
+                style.floor_line(axes, rows["size_bytes"], rows["ns_per_op"], look, alone,
+                                 gid=f"floor:{name}:{variant}")
+                times += [*rows["ns_per_op"]]
+            handles[name, variant] = style.baseline_handle(name, variant, look)
+        for name, variant, rows in selection.series(
+                selection.representatives(selection.filters_only(points))):
+            rows = rows.sort_values("size_bytes")
+            style.times(axes, rows["size_bytes"], rows, looks[name, variant], zorder=3,
+                        gid=f"measured:{name}:{variant}")
+            times += [*rows["ns_per_op"], *rows["ns_per_op_low"], *rows["ns_per_op_high"]]
+            handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
+        style.mark_caches(axes, run.caches, low, high)
+        axes.set_xlabel("filter size")
+    first = axes_grid[0][0]
+    style.log_axis(first.yaxis, times)
+    style.bytes_axis(first.xaxis, low, high, most=8 if len(panels) == 1 else 5)
+    first.set_ylabel("negative lookup (ns/key)")
+    style.finish(
+        figure, run, TITLE,
+        f"batched lookups, all keys absent; {style.keys_text(_select(run))}",
+        handles=style.in_legend_order(handles), caption=(
+            "Medians with their intervals, at the parameters closest to "
+            f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a lookup "
+            "may touch. Floor: touch_lines reads random cache lines, hash_only none."))
+    return figure

@@ -1,0 +1,260 @@
+"""Writes synthetic runs, deterministic in their arguments, for the tests and for trying a figure:
+
+    /usr/bin/python3 -m plots.testing DIRECTORY [--tiny]
+
+The numbers only have the shapes of real ones (a floor that climbs at the cache sizes, an FPR that
+falls exponentially): they are nobody's theory and nobody's measurement.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import pathlib
+
+import numpy
+
+FILTERS = ("classic_bloom", "km_bloom", "blocked_bloom", "ribbon", "cuckoo")
+BASELINES = ("hash_only", "touch_lines")
+RUN_NAME = "20261130T152001Z-0123456789ab-89abcdef"
+MACHINE = "example-cpu-0a1b2c3d"
+CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 512 << 10),
+          (3, "unified", 32 << 20))
+
+_BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
+             "cuckoo": 25.0}
+_SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45}
+
+
+def _params(name, bits_per_key):
+    """The parameter objects of filter `name` near `bits_per_key`."""
+    k = max(1, round(0.69 * bits_per_key))
+    if name == "classic_bloom":
+        return [{"bits_per_key": bits_per_key, "k": k}]
+    if name == "km_bloom":
+        return [{"bits_per_key": bits_per_key, "k": k, "probing": p} for p in ("plain", "enhanced")]
+    if name == "blocked_bloom":
+        return [{"bits_per_key": bits_per_key, "k": max(1, round(0.6 * bits_per_key))}]
+    if name == "ribbon":
+        return [{"bits_per_key": bits_per_key, "width": w} for w in (64, 128)]
+    if name == "cuckoo":
+        bits = 8 if bits_per_key <= 10 else 12 if bits_per_key <= 14 else 16
+        return [{"fingerprint_bits": bits, "slots": 4}]
+    if name == "touch_lines":
+        return [{"bits_per_key": bits_per_key, "lines": lines} for lines in (1, 2)]
+    if name == "hash_only":
+        return [{}]
+    return [{"bits_per_key": bits_per_key}]
+
+
+def _bits_and_fpr(name, params, keys):
+    if name == "hash_only":
+        return 128 / keys, None
+    if name == "cuckoo":
+        return params["fingerprint_bits"] / 0.95, 7.6 * 2.0 ** -params["fingerprint_bits"]
+    bits = params["bits_per_key"] * (1 + 0.01 / math.log10(max(keys, 11)))
+    if name == "touch_lines":
+        return bits, None
+    if name == "ribbon":
+        return bits, 2.0 ** (-bits / (1.08 if params["width"] == 64 else 1.03))
+    if name == "blocked_bloom":
+        return bits, 0.6185 ** (bits * (0.99 - 0.008 * bits))
+    small = 1 + 300 / keys if params.get("probing") == "plain" else 1.0
+    return bits, min(1.0, 0.6185 ** bits * small)
+
+
+def _floor_ns(size_bytes):
+    """A random cache line: cheap inside the caches, dear beyond them."""
+    levels = [(_CACHE, weight) for _CACHE, weight in zip(
+        (size for _, kind, size in CACHES if kind != "instruction"), (0.7, 2.0, 7.0))]
+    return 0.8 + sum(weight / (1 + (size / size_bytes) ** 1.5) for size, weight in levels)
+
+
+def _lookup_ns(name, params, size_bytes, share, target):
+    if name == "hash_only":
+        return 0.6 + 0.3 * _SIMD[target]
+    floor = _floor_ns(size_bytes)
+    if name == "touch_lines":
+        return floor * (1 + 0.8 * (params["lines"] - 1))
+    if name in ("classic_bloom", "km_bloom"):
+        hits = (2.0 + (params["k"] - 2) * (1 - share))
+        extra = 40 * share * (1 - share)  # what the branch predictor loses where answers are mixed
+        return hits * (floor + (4 if name == "classic_bloom" else 1.5)) * 0.7 + extra * 0.2
+    work = {"blocked_bloom": 1.6, "cuckoo": 3.0, "ribbon": 7.0}.get(name, 5.0)
+    lines = {"blocked_bloom": 1.0, "cuckoo": 1.8, "ribbon": 1.5}.get(name, 1.2)
+    if name == "ribbon" and params["width"] == 128:
+        work *= 1.4
+    return lines * floor + work * _SIMD[target] + (0.5 * share if name == "cuckoo" else 0)
+
+
+def _identity(point):
+    text = json.dumps(point, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, fpr=None,
+               queries=1_000_000, false_positives=None, floor=None, status="ok", reason=None,
+               build_ns=None, key_set=None):
+    """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns."""
+    point = {"filter": name, "params": params, "keys": keys, "key_set": key_set or {"kind": "mixed"},
+             "mode": mode, "negative_share": share, "hashing": "prehashed", "target": target}
+    entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
+             "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
+             "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
+             "filter_digest": [], "answers_digest": []}
+    if bits is not None:
+        entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
+    if ns is not None:
+        entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95}
+    if ns is not None and floor is not None:
+        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor}
+    else:
+        entry["floor_reason"] = "no touch_lines point"
+    if fpr is not None and status == "ok":
+        measured = false_positives / queries
+        spread = 1.96 * math.sqrt(max(false_positives, 1)) / queries
+        entry["fpr"] = {"expected": fpr, "measured": measured,
+                        "low": max(0.0, measured - spread) if false_positives else 0.0,
+                        "high": min(1.0, measured + spread) if false_positives else 3.69 / queries,
+                        "false_positives": false_positives, "queries": queries}
+    return entry
+
+
+def make_points(filters=FILTERS, baselines=BASELINES, bits_per_key=(4, 8, 10, 12, 16, 20),
+                keys=(10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
+                shares=(0.0, 0.5, 1.0), targets=("scalar", "sse4", "avx2"),
+                modes=("build", "lookup_batched", "lookup_single"), failing=True, seed=1,
+              queries=1_000_000):
+    """The entries of summary.json for a whole grid. With `failing`, the ribbon of width 64 fails to
+    build at the largest key count and one point of the cuckoo filter runs out of memory."""
+    random = numpy.random.default_rng(seed)
+    entries = {}
+    for name in (*filters, *baselines):
+        for bits_asked in bits_per_key:
+            for params in _params(name, float(bits_asked)):
+                for n in keys:
+                    bits, fpr = _bits_and_fpr(name, params, n)
+                    false_positives = None if fpr is None else int(random.binomial(queries, fpr))
+                    for mode in modes:
+                        for entry in _entries_of_mode(name, params, n, bits, fpr, queries,
+                                                      false_positives, mode, shares, targets,
+                                                      failing and n == max(keys), random):
+                            entries.setdefault(entry["point_id"], entry)
+    return list(entries.values())
+
+
+def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode, shares, targets,
+                     largest_fails, random):
+    if mode == "build" and name in BASELINES:
+        return
+    has_simd = name not in ("classic_bloom", "km_bloom")
+    for share in ((None,) if mode == "build" else shares):
+        for target in (targets if has_simd and mode != "build" else targets[:1]):
+            common = {"bits": bits, "fpr": fpr, "queries": queries,
+                      "false_positives": false_positives}
+            if largest_fails and name == "ribbon" and params.get("width") == 64:
+                yield make_point(name, params, n, mode, share, target, status="build_failed",
+                                 reason="no seed of 64 gave a solution")
+                continue
+            if largest_fails and name == "cuckoo" and params["fingerprint_bits"] == 16:
+                yield make_point(name, params, n, mode, share, target, status="out_of_memory",
+                                 reason="needs 212 MB, 190 MB are free")
+                continue
+            build = _BUILD_NS.get(name, 20.0) * (1 + 0.25 * max(0, math.log10(n) - 5))
+            noise = math.exp(random.normal(0, 0.02))
+            if mode == "build":
+                ns, floor = build * noise, None
+            else:
+                size = max(64.0, bits * n / 8)
+                ns = _lookup_ns(name, params, size, share, target) * noise
+                ns *= 1.5 if mode == "lookup_single" else 1
+                floor = _floor_ns(size)
+            yield make_point(name, params, n, mode, share, target, ns=ns, floor=floor,
+                             build_ns=None if name in BASELINES else build, **common)
+
+
+def make_theory(filters=FILTERS):
+    curves = []
+    grid = [4 + 0.5 * i for i in range(37)]
+    for name in filters:
+        if name == "cuckoo":
+            points = [{"bits_per_key": f / 0.95, "fpr": 7.6 * 2.0 ** -f} for f in (8, 12, 16)]
+            curves.append({"filter": name, "label": "4 slots, load 0.95", "points": points,
+                           "source": "synthetic"})
+            continue
+        for params in _params(name, 10.0):
+            label = {"classic_bloom": "k independent hashes", "blocked_bloom": "512-bit blocks",
+                     "km_bloom": f"double hashing, {params.get('probing')}",
+                     "ribbon": f"w = {params.get('width')}"}.get(name, "its own")
+            points = [{"bits_per_key": b,
+                       "fpr": _bits_and_fpr(name, params | {"bits_per_key": b}, 1e6)[1]}
+                      for b in grid]
+            curves.append({"filter": name, "label": label, "source": "synthetic", "points": points})
+    curves.append({"filter": None, "label": "log2(1/FPR)", "source": "synthetic",
+                   "points": [{"bits_per_key": b, "fpr": 2.0 ** -b} for b in grid]})
+    return {"schema": "filterbench/theory/1", "curves": curves}
+
+
+def make_manifest(cpu_brand="Example CPU 9000 @ 3.00GHz", caches=CACHES, best="avx2"):
+    return {"schema": "filterbench/manifest/1", "run": RUN_NAME, "machine": MACHINE,
+            "time_utc": "2026-11-30T15:20:01Z", "spec": {}, "spec_hash": "89abcdef", "seed": 1,
+            "provenance": {"git_commit": "0123456789ab", "git_dirty": False},
+            "targets": {"compiled": ["scalar", "sse4", "avx2"],
+                        "supported": ["scalar", "sse4", "avx2"], "best": best},
+            "environment": {"cpu": {"brand": cpu_brand}, "caches": [
+                {"level": level, "type": kind, "size_bytes": size, "line_bytes": 64, "shared_by": 1}
+                for level, kind, size in caches]}}
+
+
+def make_samples(points):
+    """One finished sample per point."""
+    samples = []
+    for sequence, entry in enumerate(points):
+        time = entry["ns_per_op"]
+        samples.append({
+            "schema": "filterbench/sample/1", "sequence": sequence,
+            "time_utc": "2026-11-30T15:20:01.123Z", "point_id": entry["point_id"],
+            "point": entry["point"], "round": 0, "seed": 42, "status": entry["status"],
+            "reason": entry["reason"], "ns_per_op": [time["median"]] if time else []})
+    return samples
+
+
+def write_run(directory, points, *, manifest=None, theory=None, complete=True, indent=1):
+    """Writes a run directory from entries of summary.json; returns its path."""
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def write(name, value):
+        (directory / name).write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n",
+                                      encoding="utf-8")
+
+    write("manifest.json", manifest or make_manifest())
+    write("summary.json", {"schema": "filterbench/summary/1", "run": RUN_NAME, "machine": MACHINE,
+                           "spec": "synthetic", "points": points})
+    write("theory.json", theory or make_theory(
+        [n for n in dict.fromkeys(p["point"]["filter"] for p in points) if n not in BASELINES]))
+    with open(directory / "samples.jsonl", "w", encoding="utf-8") as file:
+        for sample in make_samples(points):
+            file.write(json.dumps(sample, ensure_ascii=False) + "\n")
+    if complete:
+        (directory / "COMPLETE").touch()
+    return directory
+
+
+def tiny_points():
+    """What the spec smoke gives: two filters, one size."""
+    return make_points(filters=("blocked_bloom", "cuckoo"), baselines=("touch_lines",),
+                       bits_per_key=(10,), keys=(1000,), targets=("scalar", "avx2"), failing=False,
+                       modes=("build", "lookup_batched"))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="plots.testing", description="Writes a synthetic run.")
+    parser.add_argument("directory")
+    parser.add_argument("--tiny", action="store_true", help="two filters, one size")
+    arguments = parser.parse_args()
+    write_run(arguments.directory, tiny_points() if arguments.tiny else make_points())
+
+
+if __name__ == "__main__":
+    main()
