@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -81,6 +82,8 @@ class FilterType {
 
 // All filters of this build in the order of the catalogue.
 std::span<const std::unique_ptr<FilterType>> FilterTypes();
+// Filters of the catalogue that this build cannot offer: type and reason.
+std::vector<std::pair<std::string, std::string>> FiltersNotBuilt();
 // By name; the error names the nearest one, or says why this build has it not.
 Result<const FilterType*> FindFilterType(std::string_view name);
 

@@ -132,6 +132,14 @@ std::span<const std::unique_ptr<FilterType>> FilterTypes() {
   return types;
 }
 
+std::vector<std::pair<std::string, std::string>> FiltersNotBuilt() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const FilterNotBuilt& filter : kFiltersNotBuilt) {
+    list.emplace_back(filter.type, filter.reason);
+  }
+  return list;
+}
+
 Result<const FilterType*> FindFilterType(std::string_view name) {
   std::vector<std::string> names;
   for (const auto& type : FilterTypes()) {

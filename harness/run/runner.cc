@@ -171,7 +171,6 @@ class CaseRound {
     }
     const std::span<const std::byte> table = filter_->Table();
     facts.filter_digest = fmt::format("{:016x}", XXH3_64bits(table.data(), table.size()));
-    facts.answers_digest = fmt::format("{:016x}", 0);
     facts.hash_bits = work_.type->info().hash_bits;
     base_.filter = std::move(facts);
   }

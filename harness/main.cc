@@ -1,0 +1,306 @@
+// The front door: filterbench list | plan | run | export. Data goes to stdout, talk to stderr.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "filters/simd/targets.h"
+#include "harness/machine/cpu_affinity.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/provenance.h"
+#include "harness/plan/plan.h"
+#include "harness/record/run_directory.h"
+#include "harness/record/sample.h"
+#include "harness/record/summary.h"
+#include "harness/record/theory_export.h"
+#include "harness/registry/erased_filter.h"
+#include "harness/run/manifest.h"
+#include "harness/run/runner.h"
+#include "harness/spec/spec.h"
+
+namespace filterbench {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kExitOk = 0;
+constexpr int kExitUsage = 2;
+constexpr int kExitWrongAnswers = 3;
+constexpr int kExitIncomplete = 5;
+constexpr int kExitInterrupted = 130;
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+int Complain(const std::string& message, int exit_code) {
+  fmt::print(stderr, "filterbench: {}\n", message);
+  return exit_code;
+}
+
+uint64_t AvailableMemoryBytes(const json& environment) {
+  const json& available = environment.at("memory").at("available_bytes");
+  // A tenth stays for the system.
+  return available.is_number() ? available.get<uint64_t>() / 10 * 9 : UINT64_MAX;
+}
+
+std::string KnobText(const KnobInfo& knob) {
+  const std::string range =
+      knob.choices.empty() ? fmt::format("{}..{}", knob.low.dump(), knob.high.dump())
+                           : fmt::format("{}", fmt::join(knob.choices, " | "));
+  return fmt::format("{} = {} ({}): {}", knob.name, knob.default_value.dump(), range, knob.meaning);
+}
+
+json ListAsJson() {
+  json filters = json::array();
+  for (const auto& type : FilterTypes()) {
+    json knobs = json::array();
+    for (const KnobInfo& knob : type->knobs()) {
+      knobs.push_back({{"name", knob.name},
+                       {"default", knob.default_value},
+                       {"low", knob.low},
+                       {"high", knob.high},
+                       {"choices", knob.choices},
+                       {"meaning", knob.meaning}});
+    }
+    const FilterInfo& info = type->info();
+    filters.push_back({{"name", info.name},
+                       {"summary", info.summary},
+                       {"source", info.source},
+                       {"fpr_formula", info.fpr_formula},
+                       {"hash_bits", info.hash_bits},
+                       {"is_baseline", info.is_baseline},
+                       {"insert", type->can_insert()},
+                       {"erase", type->can_erase()},
+                       {"targets", type->targets()},
+                       {"parameters", knobs}});
+  }
+  json not_built = json::array();
+  for (const auto& [name, reason] : FiltersNotBuilt()) {
+    not_built.push_back({{"type", name}, {"reason", reason}});
+  }
+  return {{"filters", filters}, {"not_built", not_built}};
+}
+
+int List(bool as_json) {
+  if (as_json) {
+    fmt::print("{}\n", ListAsJson().dump(2));
+    return kExitOk;
+  }
+  for (const auto& type : FilterTypes()) {
+    const FilterInfo& info = type->info();
+    fmt::print("{}: {}\n", info.name, info.summary);
+    fmt::print("  built    yes; targets {}{}{}\n", fmt::join(type->targets(), ", "),
+               type->can_insert() ? "; insert" : "", type->can_erase() ? ", erase" : "");
+    fmt::print("  source   {}\n", info.source);
+    fmt::print("  FPR      {}; {} hash bits\n", info.fpr_formula, info.hash_bits);
+    for (const KnobInfo& knob : type->knobs()) fmt::print("  param    {}\n", KnobText(knob));
+  }
+  for (const auto& [name, reason] : FiltersNotBuilt()) {
+    fmt::print("{}: not built: {}\n", name, reason);
+  }
+  return kExitOk;
+}
+
+struct Ready {
+  Spec spec;
+  Plan plan;
+  json environment;
+};
+
+Result<Ready> Prepare(const std::string& spec_name) {
+  Result<Spec> spec = ReadSpec(spec_name);
+  if (!spec) return Error{spec.error()};
+  json environment = ReadEnvironment();
+  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment));
+  if (!plan) return Error{plan.error()};
+  return Ready{std::move(*spec), std::move(*plan), std::move(environment)};
+}
+
+std::string Duration(double seconds) {
+  const auto whole = static_cast<uint64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+int PrintPlan(const std::string& spec_name, bool as_json) {
+  const Result<Ready> ready = Prepare(spec_name);
+  if (!ready) return Complain(ready.error(), kExitUsage);
+  const Plan& plan = ready->plan;
+  if (as_json) {
+    json skipped = json::array();
+    for (const SkippedPoint& skip : plan.skipped) {
+      skipped.push_back({{"point", PointToJson(skip.point)}, {"reason", skip.reason}});
+    }
+    fmt::print("{}\n", json{{"spec", ResolvedSpec(ready->spec, plan)},
+                            {"skipped", skipped},
+                            {"memory_bytes", plan.memory_bytes()},
+                            {"seconds", plan.seconds()}}
+                           .dump(2));
+    return kExitOk;
+  }
+  for (const Case& work : plan.cases) {
+    fmt::print("{} {} keys {}: {} points, {} MiB, {} a round\n", work.type->info().name, work.keys,
+               work.params.dump(), work.points.size(), work.memory_bytes >> 20,
+               Duration(work.seconds));
+  }
+  for (const SkippedPoint& skip : plan.skipped) {
+    fmt::print("skipped: {}: {}\n", PointToJson(skip.point).dump(), skip.reason);
+  }
+  fmt::print("{} points on {} filters, {} rounds, {} skipped; needs {} MiB and about {}\n",
+             plan.points(), plan.cases.size(), plan.measure.rounds, plan.skipped.size(),
+             plan.memory_bytes() >> 20, Duration(plan.seconds()));
+  return kExitOk;
+}
+
+void ShowProgress(const RunProgress& progress) {
+  static auto last = std::chrono::steady_clock::time_point();
+  const auto now = std::chrono::steady_clock::now();
+  if (isatty(STDERR_FILENO) == 0 || now - last < std::chrono::milliseconds(200)) return;
+  last = now;
+  const double done = static_cast<double>(progress.samples_done);
+  const double left =
+      done > 0 ? progress.seconds / done * (static_cast<double>(progress.samples_total) - done) : 0;
+  fmt::print(stderr, "\r\033[K{}/{} samples, {} left: {}", progress.samples_done,
+             progress.samples_total, done > 0 ? Duration(left) : "?", progress.now);
+}
+
+// A directory to write to: a new one, or one of an earlier run that is to be finished.
+Result<RunDirectory> OpenDirectory(const Ready& ready, const std::string& results_root,
+                                   const std::string& resume) {
+  const json provenance = ReadProvenance();
+  const json resolved = ResolvedSpec(ready.spec, ready.plan);
+  if (!resume.empty()) {
+    Result<RunDirectory> directory = RunDirectory::Open(resume);
+    if (!directory) return Error{directory.error()};
+    const Result<json> manifest = directory->ReadManifest();
+    if (!manifest) return Error{manifest.error()};
+    const auto refuse = [&](const char* what) {
+      return Error{fmt::format("{}: not resumed: {} is not the one of that run", resume, what)};
+    };
+    if ((*manifest)["spec_hash"] != SpecHash(resolved)) return refuse("the spec");
+    if ((*manifest)["provenance"]["binary_xxh3"] != provenance["binary_xxh3"]) {
+      return refuse("the program");
+    }
+    if ((*manifest)["machine"] != MachineSlug(ready.environment)) return refuse("the machine");
+    for (const std::string& repair : directory->repairs()) fmt::print(stderr, "{}\n", repair);
+    return directory;
+  }
+  const auto now = std::chrono::system_clock::now();
+  const json& commit = provenance["git_commit"];
+  const json& dirty = provenance["git_dirty"];
+  Result<RunDirectory> directory =
+      RunDirectory::Create(results_root, MachineSlug(ready.environment),
+                           {.start = now,
+                            .git_commit = commit.is_string() ? commit.get<std::string>() : "",
+                            .git_dirty = dirty.is_boolean() && dirty.get<bool>(),
+                            .spec_hash = SpecHash(resolved)});
+  if (!directory) return Error{directory.error()};
+  if (const auto error = directory->WriteManifest(MakeManifest(
+          ready.spec, ready.plan, ready.environment, provenance, *directory, FormatUtc(now)))) {
+    return *error;
+  }
+  return directory;
+}
+
+int Run(const std::string& spec_name, const std::string& results_root, const std::string& resume) {
+  const Result<Ready> ready = Prepare(spec_name);
+  if (!ready) return Complain(ready.error(), kExitUsage);
+  Result<RunDirectory> directory = OpenDirectory(*ready, results_root, resume);
+  if (!directory) return Complain(directory.error(), kExitUsage);
+
+  const std::optional<int> cpu = DefaultCpu(AllowedCpus(), ready->environment);
+  if (!cpu) {
+    fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
+  } else if (const auto problem = PinToCpu(*cpu)) {
+    fmt::print(stderr, "not pinned to CPU {}: {}\n", *cpu, *problem);
+  }
+  fmt::print(stderr, "{}: {} points, {} rounds, about {}, into {}\n", ready->spec.name,
+             ready->plan.points(), ready->plan.measure.rounds, Duration(ready->plan.seconds()),
+             directory->path().string());
+
+  std::signal(SIGINT, [](int) { g_interrupted = 1; });
+  std::signal(SIGTERM, [](int) { g_interrupted = 1; });
+  const Result<RunOutcome> outcome =
+      ExecutePlan(ready->plan, *directory,
+                  {.on_progress = ShowProgress, .should_stop = [] { return g_interrupted != 0; }});
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (!outcome) return Complain(outcome.error(), kExitIncomplete);
+
+  const Result<SamplesFile> samples = directory->ReadSamples();
+  if (!samples) return Complain(samples.error(), kExitIncomplete);
+  const Result<json> manifest = directory->ReadManifest();
+  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
+  if (const auto error = directory->WriteSummary(Summarise(*manifest, samples->samples))) {
+    return Complain(error->message, kExitIncomplete);
+  }
+  if (const auto error = directory->WriteTheory(TheoryCurves())) {
+    return Complain(error->message, kExitIncomplete);
+  }
+  fmt::print(stderr, "{} samples ok, {} reused, {} with wrong answers, {} failed\n",
+             outcome->samples_ok, outcome->samples_reused, outcome->samples_wrong,
+             outcome->samples_failed);
+  if (outcome->interrupted) {
+    fmt::print(stderr, "interrupted; go on with: filterbench run {} --resume {}\n", spec_name,
+               directory->path().string());
+    return kExitInterrupted;
+  }
+  if (const auto error = directory->MarkComplete()) {
+    return Complain(error->message, kExitIncomplete);
+  }
+  fmt::print("{}\n", directory->path().string());
+  if (outcome->samples_wrong != 0) return kExitWrongAnswers;
+  return outcome->samples_failed != 0 ? kExitIncomplete : kExitOk;
+}
+
+}  // namespace
+}  // namespace filterbench
+
+int main(int argc, char** argv) {
+  using namespace filterbench;  // NOLINT: main lives outside of the namespace
+  CLI::App app("Measures approximate-membership filters: lookups, builds, space, errors.",
+               "filterbench");
+  app.require_subcommand(1);
+  int exit_code = kExitOk;
+
+  bool as_json = false;
+  CLI::App* list = app.add_subcommand("list", "Show every filter, its parameters and its targets");
+  list->add_flag("--json", as_json, "As JSON");
+  list->callback([&] { exit_code = List(as_json); });
+
+  std::string spec;
+  CLI::App* plan = app.add_subcommand("plan", "Show what a sweep would measure, and its cost");
+  plan->add_option("spec", spec, "Name of a spec (smoke, quick, paper) or path of a file")
+      ->required();
+  plan->add_flag("--json", as_json, "As JSON");
+  plan->callback([&] { exit_code = PrintPlan(spec, as_json); });
+
+  std::string results_root = "results";
+  std::string resume;
+  CLI::App* run = app.add_subcommand("run", "Measure a sweep; prints the directory of the results");
+  run->add_option("spec", spec, "Name of a spec (smoke, quick, paper) or path of a file")
+      ->required();
+  run->add_option("--results", results_root, "Where runs are kept")->capture_default_str();
+  run->add_option("--resume", resume, "Directory of an unfinished run of the same spec");
+  run->callback([&] { exit_code = Run(spec, results_root, resume); });
+
+  CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
+  theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kExitOk : kExitUsage;
+  } catch (const std::exception& error) {
+    return Complain(error.what(), kExitIncomplete);
+  }
+  return exit_code;
+}

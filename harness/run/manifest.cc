@@ -1,0 +1,59 @@
+#include "harness/run/manifest.h"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "filters/simd/targets.h"
+
+namespace filterbench {
+
+using nlohmann::json;
+
+json ResolvedSpec(const Spec& spec, const Plan& plan) {
+  const MeasureSpec& measure = plan.measure;
+  json points = json::array();
+  for (const Case& work : plan.cases) {
+    for (const Point& point : work.points) points.push_back(PointToJson(point));
+  }
+  return {{"name", spec.name},
+          {"description", spec.description},
+          {"source", spec.source.root()},
+          {"measure",
+           {{"seed", measure.seed},
+            {"rounds", measure.rounds},
+            {"passes", measure.passes},
+            {"pass_seconds", measure.pass_seconds},
+            {"stream_lookups", measure.stream_lookups},
+            {"fpr_queries", measure.fpr_queries}}},
+          {"points", points}};
+}
+
+std::string SpecHash(const json& resolved_spec) {
+  return fmt::format("{:016x}", HashBytes(resolved_spec.dump(), 0));
+}
+
+json MakeManifest(const Spec& spec, const Plan& plan, const json& environment,
+                  const json& provenance, const RunDirectory& directory,
+                  const std::string& time_utc) {
+  const json resolved = ResolvedSpec(spec, plan);
+  std::vector<std::string> compiled;
+  for (const int64_t target : CompiledTargets()) compiled.emplace_back(TargetName(target));
+  compiled.emplace_back("scalar");
+  return {{"schema", "filterbench/manifest/1"},
+          {"run", directory.name()},
+          {"machine", directory.machine()},
+          {"time_utc", time_utc},
+          {"spec", resolved},
+          {"spec_hash", SpecHash(resolved)},
+          {"seed", spec.measure.seed},
+          {"provenance", provenance},
+          {"targets",
+           {{"compiled", compiled},
+            {"supported", SupportedTargetNames()},
+            {"best", SupportedTargetNames().front()}}},
+          {"environment", environment}};
+}
+
+}  // namespace filterbench
