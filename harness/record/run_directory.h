@@ -19,6 +19,7 @@
 #include "filters/result.h"
 #include "harness/record/file.h"
 #include "harness/record/sample.h"
+#include "harness/record/samples_file.h"
 
 namespace filterbench {
 
@@ -32,16 +33,6 @@ struct RunName {
 
 // "20261130T152001Z-0123456789ab-dirty-89abcdef"
 std::string RunDirectoryName(const RunName& name);
-
-struct SamplesFile {
-  std::vector<Sample> samples;
-  // Bytes after the last line feed: a line that a kill cut off, no sample.
-  uint64_t torn_bytes = 0;
-};
-
-// Needs no lock and may be called while the run goes on. Damage anywhere but in the last line is an
-// error that names the line and the field.
-Result<SamplesFile> ReadSamples(const std::filesystem::path& run_directory);
 
 // Holds the run for this process: a second RunDirectory on the same directory, in this process or
 // in another one of this machine, is refused until this one is destroyed.
@@ -81,6 +72,7 @@ class RunDirectory {
   std::filesystem::path path_;
   AppendFile samples_;  // holds the lock
   std::vector<std::string> repairs_;
+  bool complete_ = false;
 };
 
 }  // namespace filterbench
