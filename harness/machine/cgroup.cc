@@ -106,8 +106,8 @@ Fact<Hierarchy> FindHierarchy(const SystemFiles& files, std::string_view control
     if (below && files.Exists(mount_point + *below)) {
       return Fact<Hierarchy>::Known({is_v2, std::move(mount_point), *std::move(below)});
     }
-    reason = fmt::format("the group {} of this process is not visible below {}", *group,
-                         mount_point);
+    reason =
+        fmt::format("the group {} of this process is not visible below {}", *group, mount_point);
   }
   return Fact<Hierarchy>::Unknown(std::move(reason));
 }
@@ -142,9 +142,8 @@ Fact<T> TightestLimit(const SystemFiles& files, std::string_view controller,
   if (controller_seen) {
     return Fact<T>::Unknown("unlimited in the groups that are visible; outer groups are hidden");
   }
-  return Fact<T>::Unknown(
-      fmt::format("the controller '{}' sets no limit files in the groups that are visible",
-                  controller));
+  return Fact<T>::Unknown(fmt::format(
+      "the controller '{}' sets no limit files in the groups that are visible", controller));
 }
 
 Level<double> ReadCpuLevel(const SystemFiles& files, bool is_v2, const std::string& group) {
@@ -169,8 +168,8 @@ Level<double> ReadCpuLevel(const SystemFiles& files, bool is_v2, const std::stri
       period_us = ParseInteger(words[1]);
     }
     if (!quota_us || !period_us || *quota_us <= 0 || *period_us <= 0) {
-      level.reason = fmt::format("{} holds '{:.40}' instead of quota and period", path,
-                                 text.value());
+      level.reason =
+          fmt::format("{} holds '{:.40}' instead of quota and period", path, text.value());
       return level;
     }
   } else {
@@ -193,8 +192,8 @@ Level<double> ReadCpuLevel(const SystemFiles& files, bool is_v2, const std::stri
     quota_us = quota.value();
     period_us = period.value();
     if (*quota_us <= 0 || *period_us <= 0) {
-      level.reason = fmt::format("{} and its period hold {} and {}", quota_path, *quota_us,
-                                 *period_us);
+      level.reason =
+          fmt::format("{} and its period hold {} and {}", quota_path, *quota_us, *period_us);
       return level;
     }
   }

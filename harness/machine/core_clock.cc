@@ -51,9 +51,9 @@ Fact<CoreClock> MeasureCoreClock(int repetitions) {
   if (times_ns[0] <= 0) return Fact<CoreClock>::Unknown("the clock is too coarse");
   const double relative_error = times_ns[2] / times_ns[0] - 1;
   if (relative_error > kMaxRelativeError) {
-    return Fact<CoreClock>::Unknown(fmt::format(
-        "the three fastest of {} repetitions differ by {:.1f} %", times_ns.size(),
-        relative_error * 100));
+    return Fact<CoreClock>::Unknown(
+        fmt::format("the three fastest of {} repetitions differ by {:.1f} %", times_ns.size(),
+                    relative_error * 100));
   }
   return Fact<CoreClock>::Known({kCycles / times_ns[0], relative_error});
 #else

@@ -24,11 +24,11 @@ using nlohmann::json;
 // As the kernel spells them in /proc/cpuinfo.
 constexpr std::array<std::string_view, 44> kFlagsOfInterest = {
     // x86
-    "ssse3", "sse4_1", "sse4_2", "popcnt", "aes", "pclmulqdq", "bmi1", "bmi2", "avx", "f16c",
-    "fma", "avx2", "gfni", "vaes", "vpclmulqdq", "avx_vnni", "avx512f", "avx512bw", "avx512cd",
-    "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_vnni",
-    "avx512_bitalg", "avx512_vpopcntdq", "avx512_bf16", "avx512_fp16", "prefetchw",
-    "3dnowprefetch", "constant_tsc", "nonstop_tsc", "hypervisor", "hybrid_cpu",
+    "ssse3", "sse4_1", "sse4_2", "popcnt", "aes", "pclmulqdq", "bmi1", "bmi2", "avx", "f16c", "fma",
+    "avx2", "gfni", "vaes", "vpclmulqdq", "avx_vnni", "avx512f", "avx512bw", "avx512cd", "avx512dq",
+    "avx512vl", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_vnni", "avx512_bitalg",
+    "avx512_vpopcntdq", "avx512_bf16", "avx512_fp16", "prefetchw", "3dnowprefetch", "constant_tsc",
+    "nonstop_tsc", "hypervisor", "hybrid_cpu",
     // Arm; "aes" is spelled alike
     "asimd", "asimddp", "crc32", "pmull", "atomics", "sve", "sve2", "svebitperm", "sme"};
 
@@ -94,14 +94,14 @@ std::string CpuidHypervisorName() {
   const CpuidRegisters r = Cpuid(0x40000000);
   const std::string signature = TextOf({r.ebx, r.ecx, r.edx});
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"KVMKVMKVM", "kvm"},       {"Linux KVM Hv", "kvm"},     {"Microsoft Hv", "hyper-v"},
-      {"VMwareVMware", "vmware"}, {"XenVMMXenVMM", "xen"},     {"TCGTCGTCGTCG", "qemu-tcg"},
+      {"KVMKVMKVM", "kvm"},       {"Linux KVM Hv", "kvm"},        {"Microsoft Hv", "hyper-v"},
+      {"VMwareVMware", "vmware"}, {"XenVMMXenVMM", "xen"},        {"TCGTCGTCGTCG", "qemu-tcg"},
       {"bhyve bhyve", "bhyve"},   {"VBoxVBoxVBox", "virtualbox"}, {"ACRNACRNACRN", "acrn"}};
   for (const auto& [known, name] : kNames) {
     if (signature == known) return std::string(name);
   }
-  const bool printable = std::all_of(signature.begin(), signature.end(),
-                                     [](char c) { return c >= ' ' && c <= '~'; });
+  const bool printable =
+      std::all_of(signature.begin(), signature.end(), [](char c) { return c >= ' ' && c <= '~'; });
   return signature.empty() || !printable ? "unidentified" : signature;
 }
 
@@ -181,33 +181,37 @@ std::string_view AmdName(int family, int model) {
   return {};
 }
 
-// DisplayFamily_DisplayModel of Intel SDM volume 4, table 2-1. Model 0x55 holds three generations,
-// told apart by the stepping.
+struct IntelModel {
+  int model;
+  std::string_view name;
+};
+
+// Family 6 by DisplayModel (Intel SDM volume 4, table 2-1).
+constexpr IntelModel kIntelModels[] = {
+    {0x2a, "sandy-bridge"},    {0x2d, "sandy-bridge"},   {0x3a, "ivy-bridge"},
+    {0x3e, "ivy-bridge"},      {0x3c, "haswell"},        {0x3f, "haswell"},
+    {0x45, "haswell"},         {0x46, "haswell"},        {0x3d, "broadwell"},
+    {0x47, "broadwell"},       {0x4f, "broadwell"},      {0x56, "broadwell"},
+    {0x4e, "skylake"},         {0x5e, "skylake"},        {0x8e, "kaby-lake"},
+    {0x9e, "kaby-lake"},       {0xa5, "comet-lake"},     {0xa6, "comet-lake"},
+    {0x7d, "ice-lake"},        {0x7e, "ice-lake"},       {0x6a, "ice-lake-server"},
+    {0x6c, "ice-lake-server"}, {0x8c, "tiger-lake"},     {0x8d, "tiger-lake"},
+    {0xa7, "rocket-lake"},     {0x97, "alder-lake"},     {0x9a, "alder-lake"},
+    {0xb7, "raptor-lake"},     {0xba, "raptor-lake"},    {0xbf, "raptor-lake"},
+    {0x8f, "sapphire-rapids"}, {0xcf, "emerald-rapids"}, {0xaa, "meteor-lake"},
+    {0xac, "meteor-lake"},     {0xad, "granite-rapids"}, {0xae, "granite-rapids"},
+    {0xaf, "sierra-forest"},   {0xbd, "lunar-lake"},     {0xc5, "arrow-lake"},
+    {0xc6, "arrow-lake"}};
+
 std::string_view IntelName(int family, int model, int stepping) {
   if (family != 6) return {};
-  switch (model) {
-    case 0x2a: case 0x2d: return "sandy-bridge";
-    case 0x3a: case 0x3e: return "ivy-bridge";
-    case 0x3c: case 0x3f: case 0x45: case 0x46: return "haswell";
-    case 0x3d: case 0x47: case 0x4f: case 0x56: return "broadwell";
-    case 0x4e: case 0x5e: return "skylake";
-    case 0x55:
-      return stepping <= 4 ? "skylake-server" : stepping <= 7 ? "cascade-lake" : "cooper-lake";
-    case 0x8e: case 0x9e: return "kaby-lake";
-    case 0xa5: case 0xa6: return "comet-lake";
-    case 0x7d: case 0x7e: return "ice-lake";
-    case 0x6a: case 0x6c: return "ice-lake-server";
-    case 0x8c: case 0x8d: return "tiger-lake";
-    case 0xa7: return "rocket-lake";
-    case 0x97: case 0x9a: return "alder-lake";
-    case 0xb7: case 0xba: case 0xbf: return "raptor-lake";
-    case 0x8f: return "sapphire-rapids";
-    case 0xcf: return "emerald-rapids";
-    case 0xaa: case 0xac: return "meteor-lake";
-    case 0xad: case 0xae: return "granite-rapids";
-    case 0xaf: return "sierra-forest";
-    case 0xbd: return "lunar-lake";
-    case 0xc5: case 0xc6: return "arrow-lake";
+  // One model number for three generations, told apart by the stepping.
+  if (model == 0x55) {
+    if (stepping <= 4) return "skylake-server";
+    return stepping <= 7 ? "cascade-lake" : "cooper-lake";
+  }
+  for (const IntelModel& known : kIntelModels) {
+    if (known.model == model) return known.name;
   }
   return {};
 }
@@ -273,8 +277,8 @@ json ReadCpuIdentity(const SystemFiles& files) {
 }
 
 Fact<std::string> HypervisorName(const SystemFiles& files) {
-  const Fact<std::string> type = files.Read("/sys/hypervisor/type");
-  if (type.known() && !type.value().empty()) return type;
+  const Fact<std::string> type = files.ReadText("/sys/hypervisor/type");
+  if (type.known()) return type;
 #if defined(__x86_64__)
   if (files.is_live()) {
     return Fact<std::string>::Known(CpuidReportsHypervisor() ? CpuidHypervisorName() : "none");

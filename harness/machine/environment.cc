@@ -29,6 +29,14 @@ namespace {
 
 using nlohmann::json;
 
+Fact<int64_t> ReadIntegerInRange(const SystemFiles& files, std::string_view path, int64_t smallest,
+                                 int64_t largest) {
+  const Fact<int64_t> value = files.ReadInteger(path);
+  if (!value.known() || (smallest <= value.value() && value.value() <= largest)) return value;
+  return Fact<int64_t>::Unknown(
+      fmt::format("{} holds {}, outside of {} to {}", path, value.value(), smallest, largest));
+}
+
 json ReadMemory(const SystemFiles& files) {
   constexpr std::string_view kPath = "/proc/meminfo";
   const Fact<std::string> meminfo = files.Read(kPath);
@@ -47,7 +55,7 @@ Fact<json> ReadMitigations(const SystemFiles& files) {
   if (names.value().empty()) return Fact<json>::Unknown(directory + " is empty");
   json mitigations;
   for (const std::string& name : names.value()) {
-    PutFact(mitigations, name, files.Read(directory + "/" + name));
+    PutFact(mitigations, name, files.ReadText(directory + "/" + name));
   }
   return Fact<json>::Known(std::move(mitigations));
 }
@@ -75,7 +83,7 @@ Fact<std::string> ReadCpufreqOfAll(const SystemFiles& files, std::string_view na
   std::vector<std::string> values;
   for (const int cpu : cpus.value()) {
     const Fact<std::string> value =
-        files.Read(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/{}", cpu, name));
+        files.ReadText(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/{}", cpu, name));
     if (!value.known()) return value;
     values.push_back(value.value());
   }
@@ -88,12 +96,9 @@ Fact<bool> ReadBoost(const SystemFiles& files) {
   const std::string_view no_turbo_path = "/sys/devices/system/cpu/intel_pstate/no_turbo";
   const std::string_view boost_path = "/sys/devices/system/cpu/cpufreq/boost";
   const bool is_intel_pstate = files.Exists(no_turbo_path);
-  const std::string_view path = is_intel_pstate ? no_turbo_path : boost_path;
-  const Fact<int64_t> flag = files.ReadInteger(path);
+  const Fact<int64_t> flag =
+      ReadIntegerInRange(files, is_intel_pstate ? no_turbo_path : boost_path, 0, 1);
   if (!flag.known()) return Fact<bool>::Unknown(flag.reason());
-  if (flag.value() != 0 && flag.value() != 1) {
-    return Fact<bool>::Unknown(fmt::format("{} holds {}", path, flag.value()));
-  }
   return Fact<bool>::Known(is_intel_pstate ? flag.value() == 0 : flag.value() == 1);
 }
 
@@ -171,7 +176,8 @@ json ReadPages(const SystemFiles& files) {
   pages["page_bytes"] = sysconf(_SC_PAGESIZE);
   PutFact(pages, "transparent_huge_pages", ReadSelectedWord(files, thp + "enabled"));
   PutFact(pages, "transparent_huge_pages_defrag", ReadSelectedWord(files, thp + "defrag"));
-  PutFact(pages, "transparent_huge_page_bytes", files.ReadInteger(thp + "hpage_pmd_size"));
+  PutFact(pages, "transparent_huge_page_bytes",
+          ReadIntegerInRange(files, thp + "hpage_pmd_size", 1, int64_t{1} << 40));
   PutFact(pages, "huge_page_bytes", FindKibibytesAsBytes(meminfo, "Hugepagesize", kMeminfo));
   PutFact(pages, "huge_pages_total", FindCount(meminfo, "HugePages_Total", kMeminfo));
   PutFact(pages, "huge_pages_free", FindCount(meminfo, "HugePages_Free", kMeminfo));
@@ -246,7 +252,7 @@ Fact<int64_t> MeasureClockStepNs() {
 json ReadClock(const SystemFiles& files) {
   json clock;
   PutFact(clock, "source",
-          files.Read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+          files.ReadText("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
   timespec resolution = {};
   if (clock_getres(CLOCK_MONOTONIC, &resolution) == 0) {
     clock["resolution_ns"] = int64_t{resolution.tv_sec} * 1'000'000'000 + resolution.tv_nsec;
@@ -282,8 +288,8 @@ std::string BrandSlug(std::string brand) {
   brand.resize(std::min({brand.find('@'), brand.find(" with "), brand.size()}));
   std::string kept;
   for (const std::string_view word : SplitAtBlanks(brand)) {
-    const bool is_ordinal = std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
-                            word.ends_with("th");
+    const bool is_ordinal =
+        std::isdigit(static_cast<unsigned char>(word[0])) != 0 && word.ends_with("th");
     const bool says_nothing = word == "CPU" || word == "Processor" || word == "Gen" || is_ordinal ||
                               word.ends_with("-Core");
     if (!says_nothing) kept.append(word).push_back(' ');
@@ -305,12 +311,13 @@ json ReadEnvironment(const std::filesystem::path& root) {
   environment["cpu"] = ReadCpuIdentity(files);
   PutTopology(files, environment);
   environment["memory"] = ReadMemory(files);
-  PutFact(environment, "kernel", files.Read("/proc/sys/kernel/osrelease"));
+  PutFact(environment, "kernel", files.ReadText("/proc/sys/kernel/osrelease"));
   PutFact(environment, "hypervisor", HypervisorName(files));
   PutFact(environment, "mitigations", ReadMitigations(files));
   environment["frequency"] = ReadFrequency(files);
   environment["pages"] = ReadPages(files);
-  PutFact(environment, "aslr", files.ReadInteger("/proc/sys/kernel/randomize_va_space"));
+  PutFact(environment, "aslr",
+          ReadIntegerInRange(files, "/proc/sys/kernel/randomize_va_space", 0, 2));
   PutFact(environment, "aslr_disabled_for_process", ReadAslrDisabledForProcess(files));
   PutFact(environment, "allowed_cpus", ReadAllowedCpus(files));
   PutFact(environment, "isolated_cpus", files.ReadCpuList("/sys/devices/system/cpu/isolated"));
@@ -325,12 +332,11 @@ std::string MachineSlug(const json& environment) {
   const json topology = FieldOrNull(environment, "topology");
 
   json facts;
-  for (const char* field :
-       {"architecture", "vendor", "brand", "family", "model", "stepping", "part", "variant",
-        "revision"}) {
+  for (const char* field : {"architecture", "vendor", "brand", "family", "model", "stepping",
+                            "part", "variant", "revision"}) {
     facts["cpu"][field] = FieldOrNull(cpu, field);
   }
-  for (const char* field : {"packages", "cores", "hardware_threads", "numa_nodes"}) {
+  for (const char* field : {"packages", "cores", "hardware_threads"}) {
     facts["topology"][field] = FieldOrNull(topology, field);
   }
   facts["caches"] = FieldOrNull(environment, "caches");

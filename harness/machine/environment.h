@@ -22,8 +22,9 @@ nlohmann::json ReadEnvironment(const std::filesystem::path& root = "/");
 // The name of results/<machine>: brand, microarchitecture, number of cores, and 8 hex digits of
 // the XXH3-64 of the hardware facts, for example "amd-epyc-zen3-2c-1a2b3c4d". Only [a-z0-9-].
 // Facts that change without the hardware changing (kernel, microcode, free memory, load,
-// settings, host name) do not enter. Nor does the memory's size: what the kernel reports varies
-// between kernels. The hypervisor does: a guest is another machine than its host.
+// settings, host name) do not enter, nor do those that depend on what the kernel shows of the
+// hardware (size of memory, NUMA nodes). The hypervisor does: a guest is another machine than its
+// host.
 std::string MachineSlug(const nlohmann::json& environment);
 
 }  // namespace filterbench

@@ -30,8 +30,7 @@ Fact<int64_t> ReadMigrations(const SystemFiles& files) {
   if (!value) return Fact<int64_t>::Unknown(fmt::format("{} has no se.nr_migrations", kPath));
   const std::optional<int64_t> count = ParseInteger(*value);
   if (!count) {
-    return Fact<int64_t>::Unknown(
-        fmt::format("{}: se.nr_migrations is '{:.40}'", kPath, *value));
+    return Fact<int64_t>::Unknown(fmt::format("{}: se.nr_migrations is '{:.40}'", kPath, *value));
   }
   return Fact<int64_t>::Known(*count);
 }
@@ -161,8 +160,8 @@ json HealthProbe::End() const {
   const Fact<int64_t> migrations = Difference(before_.migrations, after.migrations);
   PutFact(health, "migrations", migrations);
 
-  const bool same_cpu = before_.cpu.known() && after.cpu.known() &&
-                        before_.cpu.value() == after.cpu.value();
+  const bool same_cpu =
+      before_.cpu.known() && after.cpu.known() && before_.cpu.value() == after.cpu.value();
   const bool moved = !same_cpu || (migrations.known() && migrations.value() > 0);
   PutFact(health, "steal_ticks",
           moved ? Fact<int64_t>::Unknown("the thread moved between CPUs")

@@ -102,8 +102,7 @@ json ReadProvenance() {
   libraries["highway"] = Version(HWY_MAJOR, HWY_MINOR, HWY_PATCH);
   PutNonEmpty(libraries, "google_benchmark", FILTERBENCH_BENCHMARK_VERSION);
   libraries["xxhash"] = Version(XXH_VERSION_MAJOR, XXH_VERSION_MINOR, XXH_VERSION_RELEASE);
-  libraries["fmt"] =
-      Version(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
+  libraries["fmt"] = Version(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
   libraries["nlohmann_json"] = Version(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
                                        NLOHMANN_JSON_VERSION_PATCH);
   libraries["hwloc"] = HWLOC_VERSION;

@@ -64,6 +64,12 @@ Fact<std::string> SystemFiles::Read(std::string_view path) const {
   return Fact<std::string>::Known(std::string(TrimBlanks(text)));
 }
 
+Fact<std::string> SystemFiles::ReadText(std::string_view path) const {
+  const Fact<std::string> text = Read(path);
+  if (!text.known() || !text.value().empty()) return text;
+  return Fact<std::string>::Unknown(fmt::format("{} is blank", path));
+}
+
 Fact<int64_t> SystemFiles::ReadInteger(std::string_view path) const {
   const Fact<std::string> text = Read(path);
   if (!text.known()) return Fact<int64_t>::Unknown(text.reason());
@@ -81,8 +87,8 @@ Fact<std::vector<int>> SystemFiles::ReadCpuList(std::string_view path) const {
   if (!text.known()) return Cpus::Unknown(text.reason());
   std::optional<std::vector<int>> cpus = ParseCpuList(text.value());
   if (!cpus) {
-    return Cpus::Unknown(fmt::format("{} holds '{:.40}' instead of a CPU list", path,
-                                     text.value()));
+    return Cpus::Unknown(
+        fmt::format("{} holds '{:.40}' instead of a CPU list", path, text.value()));
   }
   return Cpus::Known(*std::move(cpus));
 }

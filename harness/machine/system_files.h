@@ -30,6 +30,8 @@ class SystemFiles {
   // The content without blanks at both ends. A file of zero bytes is unknown, one that holds only
   // a line end is a known empty text: the kernel writes an empty list as "\n".
   Fact<std::string> Read(std::string_view path) const;
+  // As Read, but a blank file is unknown too: for words that are never empty.
+  Fact<std::string> ReadText(std::string_view path) const;
   // One integer and nothing else.
   Fact<int64_t> ReadInteger(std::string_view path) const;
   // A CPU list such as "0-3,8", ascending and without repetitions.

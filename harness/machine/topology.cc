@@ -65,13 +65,27 @@ int ThreadCount(const Topology& topology) {
   return topology == nullptr ? 0 : hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_PU);
 }
 
+constexpr std::string_view kNodesPath = "/sys/devices/system/node/online";
+
+Fact<size_t> CountNumaNodes(const SystemFiles& files) {
+  const Fact<std::vector<int>> nodes = files.ReadCpuList(kNodesPath);
+  if (!nodes.known()) return Fact<size_t>::Unknown(nodes.reason());
+  if (nodes.value().empty()) {
+    return Fact<size_t>::Unknown(fmt::format("{} lists no node", kNodesPath));
+  }
+  return Fact<size_t>::Known(nodes.value().size());
+}
+
 Fact<Topology> LoadTopology(const SystemFiles& files) {
   // The count is checked because hwloc takes a machine with an unreadable list of CPUs for one
   // with a single CPU.
   const std::string_view online_path = "/sys/devices/system/cpu/online";
   const Fact<std::vector<int>> online = files.ReadCpuList(online_path);
+  // hwloc 2.9 aborts the program when the list of NUMA nodes is there but cannot be parsed.
+  const bool nodes_damaged = files.Exists(kNodesPath) && !CountNumaNodes(files).known();
   if (!files.is_live()) {
     if (!online.known()) return Fact<Topology>::Unknown(online.reason());
+    if (nodes_damaged) return Fact<Topology>::Unknown(CountNumaNodes(files).reason());
     // Recorded files describe another machine: neither CPUID nor this one's CPU count may mix in.
     const Topology topology = LoadWithout(files, {"x86", "no_os"});
     if (static_cast<size_t>(ThreadCount(topology)) != online.value().size()) {
@@ -84,7 +98,7 @@ Fact<Topology> LoadTopology(const SystemFiles& files) {
 
   const int expected = online.known() ? static_cast<int>(online.value().size())
                                       : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  Topology topology = LoadWithout(files, {});
+  Topology topology = nodes_damaged ? nullptr : LoadWithout(files, {});
   if (topology != nullptr && !hwloc_topology_is_thissystem(topology.get())) {
     return Fact<Topology>::Unknown("HWLOC_ variables make hwloc describe another machine");
   }
@@ -114,7 +128,8 @@ Fact<json> CoreKinds(const SystemFiles& files, hwloc_topology_t topology) {
     if (!files.Exists(directory)) continue;
     const Fact<std::vector<int>> cpus = files.ReadCpuList(directory + "/cpus");
     if (!cpus.known()) return Fact<json>::Unknown(cpus.reason());
-    if (!cpus.value().empty()) kinds.push_back({{"name", name}, {"cpus", cpus.value()}});
+    if (cpus.value().empty()) return Fact<json>::Unknown(directory + "/cpus lists no CPU");
+    kinds.push_back({{"name", name}, {"cpus", cpus.value()}});
   }
   if (!kinds.empty()) return Fact<json>::Known(std::move(kinds));
 
@@ -154,6 +169,16 @@ void PutCount(json& object, const std::string& field, hwloc_topology_t topology,
   }
 }
 
+Fact<bool> ReadSmtActive(const SystemFiles& files) {
+  const std::string_view path = "/sys/devices/system/cpu/smt/active";
+  const Fact<int64_t> flag = files.ReadInteger(path);
+  if (!flag.known()) return Fact<bool>::Unknown(flag.reason());
+  if (flag.value() != 0 && flag.value() != 1) {
+    return Fact<bool>::Unknown(fmt::format("{} holds {}", path, flag.value()));
+  }
+  return Fact<bool>::Known(flag.value() == 1);
+}
+
 json DescribeTopology(const SystemFiles& files, hwloc_topology_t topology) {
   json description;
   PutCount(description, "packages", topology, HWLOC_OBJ_PACKAGE);
@@ -172,16 +197,9 @@ json DescribeTopology(const SystemFiles& files, hwloc_topology_t topology) {
   }
 
   // hwloc reports one node also where /sys lists none.
-  const Fact<std::vector<int>> nodes = files.ReadCpuList("/sys/devices/system/node/online");
-  if (nodes.known()) {
-    description["numa_nodes"] = nodes.value().size();
-  } else {
-    PutUnknown(description, "numa_nodes", nodes.reason());
-  }
+  PutFact(description, "numa_nodes", CountNumaNodes(files));
 
-  const Fact<int64_t> smt = files.ReadInteger("/sys/devices/system/cpu/smt/active");
-  PutFact(description, "smt_active",
-          smt.known() ? Fact<bool>::Known(smt.value() != 0) : Fact<bool>::Unknown(smt.reason()));
+  PutFact(description, "smt_active", ReadSmtActive(files));
   PutFact(description, "core_kinds", CoreKinds(files, topology));
   return description;
 }
