@@ -66,6 +66,13 @@ HWY_INLINE V64 ByteOffset(V64 bucket) {
   }
 }
 
+// A tag in all four slots.
+template <int kBits>
+HWY_INLINE V64 Repeat(V64 tag) {
+  const V64 two = hn::Or(tag, hn::ShiftLeft<kBits>(tag));
+  return hn::Or(two, hn::ShiftLeft<2 * kBits>(two));
+}
+
 // The highest bit of each slot of `word` that is not zero; see CuckooBucket::NonZeroSlots.
 template <int kBits>
 HWY_INLINE V64 NonZeroSlots(V64 word) {
@@ -74,32 +81,118 @@ HWY_INLINE V64 NonZeroSlots(V64 word) {
   return hn::Or(hn::Add(hn::And(word, other), other), word);
 }
 
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
+// Separate loads and shuffles: on Zen 3 a lookup takes half the time that it takes with gathers.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadWordsOf(D d, const std::byte* HWY_RESTRICT table,
+                                  const uint64_t* HWY_RESTRICT offsets) {
+  if constexpr (hn::MaxLanes(d) == 1) {
+    return hn::LoadU(d, reinterpret_cast<const uint64_t*>(table + offsets[0]));
+  } else {
+    const hn::Half<D> half;
+    const size_t lanes = hn::MaxLanes(half);
+    const auto low = LoadWordsOf(half, table, offsets);
+    return hn::Combine(d, LoadWordsOf(half, table, offsets + lanes), low);
+  }
+}
+#endif
+
+// The words at table + offsets[0 .. lanes).
+HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table, const uint64_t* HWY_RESTRICT offsets) {
+  const D64 d;
+#if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
+  const hn::RebindToSigned<D64> di;
+  return hn::GatherOffset(d, reinterpret_cast<const uint64_t*>(table),
+                          hn::BitCast(di, hn::Load(d, offsets)));
+#else
+  return LoadWordsOf(d, table, offsets);
+#endif
+}
+
+// Two passes over a sub-batch: places of all keys into buffers in the first-level cache, then the
+// comparisons, with prefetches of both buckets that run kAhead keys before them.
 struct CuckooAnswer {
   static constexpr size_t kSubBatch = 256;
+  static constexpr size_t kAhead = 32;
+  static_assert(kAhead % hn::MaxLanes(D64()) == 0 && kSubBatch % kAhead == 0);
+
+  template <int kBits>
+  struct Buffers {
+    HWY_ALIGN uint64_t first_offsets[kSubBatch];
+    HWY_ALIGN uint64_t second_offsets[kSubBatch];
+    HWY_ALIGN uint64_t tags[kSubBatch];
+
+    HWY_INLINE void ComputePlaces(const Cuckoo::SizedView<kBits>& view,
+                                  const uint64_t* HWY_RESTRICT hashes, size_t n) {
+      const D64 d;
+      const size_t lanes = hn::Lanes(d);
+      const V64 buckets = hn::Set(d, view.buckets);
+      const V64 salt = hn::Set(d, view.salt);
+      for (size_t i = 0; i < n; i += lanes) {
+        const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
+        hn::Store(ByteOffset<kBits>(places.bucket), d, first_offsets + i);
+        hn::Store(ByteOffset<kBits>(places.partner), d, second_offsets + i);
+        hn::Store(places.tag, d, tags + i);
+      }
+    }
+    // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
+    void ComputePlacesOfHugeTable(const Cuckoo::SizedView<kBits>& view,
+                                  const uint64_t* HWY_RESTRICT hashes, size_t n) {
+      for (size_t i = 0; i < n; ++i) {
+        const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view.salt, view.buckets);
+        first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
+        second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
+        tags[i] = place.tag;
+      }
+    }
+    HWY_INLINE void Prefetch(const std::byte* table, size_t from, size_t to) const {
+      for (size_t i = from; i < to; ++i) {
+        hwy::Prefetch(table + first_offsets[i]);
+        hwy::Prefetch(table + second_offsets[i]);
+      }
+    }
+    // One answer per lane for the keys from i on, as bits.
+    HWY_INLINE uint64_t Compare(const std::byte* HWY_RESTRICT table, size_t i) const {
+      const D64 d;
+      const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
+      const V64 pattern = Repeat<kBits>(hn::Load(d, tags + i));
+      const V64 first = LoadWords(table, first_offsets + i);
+      const V64 second = LoadWords(table, second_offsets + i);
+      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
+                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
+      return MaskToBits(d, hn::Ne(hn::And(missing, highest), highest));
+    }
+  };
 
   template <int kBits>
   static void Words(const Cuckoo::SizedView<kBits>& view, const uint64_t* HWY_RESTRICT hashes,
                     size_t n, uint64_t* HWY_RESTRICT words) {
-    using Bucket = CuckooBucket<kBits>;
-    for (size_t i = 0; i < n; i += 64) words[i / 64] = 0;
-    const D64 d;
-    const hn::RebindToSigned<D64> di;
-    const size_t lanes = hn::Lanes(d);
-    size_t i = 0;
-    const V64 buckets = hn::Set(d, view.buckets);
-    const V64 salt = hn::Set(d, view.salt);
-    for (; i + lanes <= n; i += lanes) {
-      const Places<kBits> p(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-      const V64 pattern = hn::Mul(p.tag, hn::Set(d, Bucket::kLowestBits));
-      const auto* base = reinterpret_cast<const uint64_t*>(view.table);
-      const V64 first = hn::GatherOffset(d, base, hn::BitCast(di, ByteOffset<kBits>(p.bucket)));
-      const V64 second = hn::GatherOffset(d, base, hn::BitCast(di, ByteOffset<kBits>(p.partner)));
-      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
-                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
-      const V64 highest = hn::Set(d, Bucket::kHighestBits);
-      words[i / 64] |= MaskToBits(d, hn::Ne(hn::And(missing, highest), highest)) << (i % 64);
+    const size_t lanes = hn::Lanes(D64());
+    const size_t whole = n - n % lanes;
+    Buffers<kBits> buffers;
+    if (view.buckets >> 32 == 0) {
+      buffers.ComputePlaces(view, hashes, whole);
+    } else {
+      buffers.ComputePlacesOfHugeTable(view, hashes, whole);
     }
-    for (; i < n; ++i) words[i / 64] |= uint64_t{view.MayContain(hashes[i])} << (i % 64);
+    if (view.prefetch) buffers.Prefetch(view.table, 0, std::min(kAhead, whole));
+    for (size_t begin = 0; begin < n; begin += 64) {
+      const size_t end = std::min(begin + 64, whole);
+      uint64_t word = 0;
+      size_t i = begin;
+      if (view.prefetch) {
+        for (; i < end; i += lanes) {
+          if (i + kAhead < whole) buffers.Prefetch(view.table, i + kAhead, i + kAhead + lanes);
+          word |= buffers.Compare(view.table, i) << (i - begin);
+        }
+      } else {
+        for (; i < end; i += lanes) word |= buffers.Compare(view.table, i) << (i - begin);
+      }
+      for (; i < std::min(begin + 64, n); ++i) {
+        word |= uint64_t{view.MayContain(hashes[i])} << (i - begin);
+      }
+      words[begin / 64] = word;
+    }
   }
 };
 
