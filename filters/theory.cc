@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -534,6 +535,50 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits) {
     }
   }
   return {mean, std::sqrt(std::max(0.0, variance))};
+}
+
+double RibbonSlotsPerKey(uint64_t n, int width) {
+  // Knots at powers of two, between them linear in n.
+  struct Knot {
+    int log2_n;
+    double w64;
+    double w128;
+  };
+  static constexpr Knot kKnots[] = {
+      {0, 1.049, 1.023},  {10, 1.049, 1.023}, {13, 1.066, 1.025}, {17, 1.093, 1.036},
+      {20, 1.120, 1.048}, {23, 1.148, 1.061}, {27, 1.178, 1.075}, {36, 1.252, 1.109},
+  };
+  const double x = static_cast<double>(std::max<uint64_t>(n, 1));
+  size_t i = 1;
+  while (i + 1 < std::size(kKnots) && std::ldexp(1.0, kKnots[i].log2_n) < x) ++i;
+  const Knot& low = kKnots[i - 1];
+  const Knot& high = kKnots[i];
+  // log2(x) by the chord between powers of two: at most 0.09 less.
+  int exponent;
+  const double mantissa = std::frexp(x, &exponent);
+  const double log2_x = exponent - 1 + (2 * mantissa - 1);
+  const double t = (log2_x - low.log2_n) / (high.log2_n - low.log2_n);
+  return width == 64 ? low.w64 + t * (high.w64 - low.w64) : low.w128 + t * (high.w128 - low.w128);
+}
+
+double HomogeneousRibbonSlotsPerKey(double columns, int width) {
+  return 1 + (4 + columns / 4) / width;
+}
+
+int HomogeneousRibbonExtraSlots(int width) { return width - 1; }
+
+double RibbonFpr(int columns, double wide_share) {
+  return std::ldexp(1.0, -columns) * (1 - wide_share / 2);
+}
+
+double RibbonFpr(double columns) {
+  const double whole = std::floor(columns);
+  return RibbonFpr(static_cast<int>(whole), columns - whole);
+}
+
+FprEstimate HomogeneousRibbonFpr(uint64_t n, int columns, double wide_share, int width) {
+  (void)n; (void)width;
+  return {RibbonFpr(columns, wide_share), 0};
 }
 
 double BinomialLowerTail(uint64_t x, uint64_t trials, double p) {

@@ -1,0 +1,343 @@
+#include "filters/ribbon/ribbon.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "filters/theory.h"
+#include "filters/wire.h"
+
+namespace filterbench {
+namespace {
+
+constexpr uint32_t kWireVersion = 1;
+constexpr uint64_t kWordBits = 64;
+
+// How the size was asked for: exactly one of the three is not 0.
+struct Request {
+  double bits_per_key = 0;
+  double fpr = 0;
+  double columns = 0;
+};
+
+Result<Request> RequestOf(const Ribbon::Params& params) {
+  const bool default_bits = params.bits_per_key == Ribbon::Params{}.bits_per_key;
+  const bool other = params.fpr != 0 || params.columns != 0;
+  if ((params.fpr != 0 && params.columns != 0) ||
+      (other && params.bits_per_key != 0 && !default_bits)) {
+    return Error{fmt::format(
+        "bits_per_key, fpr, columns: contradict each other, give one (are {}, {}, {})",
+        params.bits_per_key, params.fpr, params.columns)};
+  }
+  if (!other && params.bits_per_key == 0) {
+    return Error{"bits_per_key, fpr, columns: one must be given, all are 0"};
+  }
+  if (!(params.bits_per_key >= 0 && params.bits_per_key <= Ribbon::kMaxColumns)) {
+    return Error{fmt::format("bits_per_key: must be 0 or in (0, {}], is {}", Ribbon::kMaxColumns,
+                             params.bits_per_key)};
+  }
+  if (params.fpr != 0 && !(params.fpr >= 0x1p-32 && params.fpr <= 0.5)) {
+    return Error{fmt::format("fpr: must be 0 or in [2^-32, 0.5], is {}", params.fpr)};
+  }
+  if (params.columns != 0 && !(params.columns >= 1 && params.columns <= Ribbon::kMaxColumns)) {
+    return Error{fmt::format("columns: must be 0 or in [1, {}], is {}", Ribbon::kMaxColumns,
+                             params.columns)};
+  }
+  return Request{other ? 0 : params.bits_per_key, params.fpr, params.columns};
+}
+
+// The least number of whole columns whose rate is not below `fpr`, and the share of starts that
+// need one more.
+std::pair<uint32_t, double> ColumnsForFpr(double fpr) {
+  uint32_t columns = 1;
+  while (std::ldexp(1.0, -static_cast<int>(columns + 1)) >= fpr) ++columns;
+  return {columns, std::max(0.0, 2 * (1 - std::ldexp(fpr, static_cast<int>(columns))))};
+}
+
+// Real number of columns that the request amounts to in a homogeneous filter, whose slots per key
+// depend on it: for bits per key b the positive root of
+// columns * HomogeneousRibbonSlotsPerKey(columns, width) = b.
+double HomogeneousColumns(const Request& request, double width) {
+  if (request.columns != 0) return request.columns;
+  if (request.fpr != 0) {
+    const auto [columns, wide_share] = ColumnsForFpr(request.fpr);
+    return columns + wide_share;
+  }
+  const double half = 1 + 4 / width;
+  return 2 * width * (std::sqrt(half * half + request.bits_per_key / width) - half);
+}
+
+double SlotsFor(uint64_t n, const Request& request, const Ribbon::Params& params) {
+  const double keys = static_cast<double>(n);
+  const int width = static_cast<int>(Ribbon::WidthBits(params.width));
+  if (params.system == Ribbon::System::kStandard) {
+    return keys * theory::RibbonSlotsPerKey(n, width);
+  }
+  return keys * theory::HomogeneousRibbonSlotsPerKey(HomogeneousColumns(request, width), width) +
+         theory::HomogeneousRibbonExtraSlots(width);
+}
+
+// The mixed hashes of all keys, ordered by the region of the table where their rows start, so that
+// banding walks through memory. Within a region they keep their order.
+class KeyOrder {
+ public:
+  // Rows of one region fit the second-level cache.
+  static constexpr uint64_t kMaxRegions = 2048;
+  static constexpr uint64_t kMinSlotsPerRegion = 4096;
+
+  static Result<KeyOrder> Allocate(uint64_t n, uint64_t slots) {
+    KeyOrder order;
+    while ((slots >> order.region_shift_) >= kMaxRegions ||
+           (uint64_t{1} << order.region_shift_) < kMinSlotsPerRegion) {
+      ++order.region_shift_;
+    }
+    order.ends_.resize((slots >> order.region_shift_) + 1);
+    if (order.ends_.size() > 1) {
+      Result<AlignedTable> keys = AlignedTable::Allocate(n * sizeof(uint64_t));
+      if (!keys) return Error{keys.error()};
+      order.keys_ = std::move(*keys);
+    }
+    return order;
+  }
+
+  // Calls use(mixed hash) for every key until it returns false. Returns whether it never did.
+  template <class Use>
+  bool ForEach(std::span<const uint64_t> hashes, uint64_t salt, uint64_t starts, Use&& use) {
+    if (ends_.size() == 1) {
+      for (const uint64_t hash : hashes) {
+        if (!use(RibbonHash::Mix(hash, salt))) return false;
+      }
+      return true;
+    }
+    std::fill(ends_.begin(), ends_.end(), 0);
+    const auto region = [=, this](uint64_t mixed) {
+      return RibbonHash::Start(mixed, starts) >> region_shift_;
+    };
+    for (const uint64_t hash : hashes) ++ends_[region(RibbonHash::Mix(hash, salt))];
+    uint64_t begin = 0;
+    for (uint64_t& end : ends_) begin += std::exchange(end, begin);
+    uint64_t* keys = keys_.As<uint64_t>();
+    for (const uint64_t hash : hashes) {
+      const uint64_t mixed = RibbonHash::Mix(hash, salt);
+      keys[ends_[region(mixed)]++] = mixed;
+    }
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      if (!use(keys[i])) return false;
+    }
+    return true;
+  }
+
+  uint64_t AllocatedBytes() const {
+    return keys_.allocated_bytes() + ends_.capacity() * sizeof(uint64_t);
+  }
+
+ private:
+  int region_shift_ = 0;
+  std::vector<uint64_t> ends_;
+  AlignedTable keys_;
+};
+
+// Distinct hashes among `hashes`, of which those in `redundant` (mixed) are all whose equal came
+// before, and perhaps a few that are distinct, but whose rows follow from others.
+uint64_t CountDistinct(std::span<const uint64_t> hashes, uint64_t salt,
+                       std::vector<uint64_t>& redundant) {
+  if (redundant.empty()) return hashes.size();
+  std::sort(redundant.begin(), redundant.end());
+  redundant.erase(std::unique(redundant.begin(), redundant.end()), redundant.end());
+  uint64_t occurrences = 0;
+  for (const uint64_t hash : hashes) {
+    occurrences += std::binary_search(redundant.begin(), redundant.end(),
+                                      RibbonHash::Mix(hash, salt))
+                       ? 1
+                       : 0;
+  }
+  return hashes.size() - (occurrences - redundant.size());
+}
+
+}  // namespace
+
+Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t enlargements) {
+  const Result<Request> request = RequestOf(params);
+  if (!request) return Error{request.error()};
+  if (n == 0) return RibbonShape{.blocks = 0, .columns = 1, .first_wide_block = 0};
+
+  const uint64_t min_blocks = WidthBits(params.width) / RibbonShape::kBlockSlots;
+  const double wanted_blocks = std::ceil(SlotsFor(n, *request, params) / RibbonShape::kBlockSlots);
+  const auto too_large = [](double bytes) {
+    return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bytes, kMaxTableBytes)};
+  };
+  constexpr uint64_t kMaxBlocks = kMaxSlots / RibbonShape::kBlockSlots;
+  if (wanted_blocks > static_cast<double>(kMaxBlocks)) return too_large(wanted_blocks * 8);
+  uint64_t blocks = std::max(static_cast<uint64_t>(wanted_blocks), min_blocks);
+  blocks += enlargements * std::max<uint64_t>(1, blocks / 32);
+
+  RibbonShape shape{.blocks = blocks, .columns = 1, .first_wide_block = blocks};
+  if (request->bits_per_key != 0) {
+    const auto words =
+        static_cast<uint64_t>(static_cast<double>(n) * request->bits_per_key / kWordBits);
+    if (words >= blocks) {
+      shape.columns = static_cast<uint32_t>(words / blocks);
+      shape.first_wide_block = blocks - words % blocks;
+    }
+  } else if (request->columns != 0) {
+    const double whole = std::floor(request->columns);
+    shape.columns = static_cast<uint32_t>(whole);
+    shape.first_wide_block =
+        blocks - static_cast<uint64_t>((request->columns - whole) * static_cast<double>(blocks));
+  } else {
+    const auto [columns, wide_share] = ColumnsForFpr(request->fpr);
+    shape.columns = columns;
+    const auto narrow_starts = static_cast<uint64_t>(
+        (1 - wide_share) * static_cast<double>(StartsFor(shape, params.width)));
+    if (wide_share > 0) shape.first_wide_block = narrow_starts / RibbonShape::kBlockSlots;
+    if (shape.first_wide_block == 0) {
+      ++shape.columns;
+      shape.first_wide_block = blocks;
+    }
+  }
+  const double bytes = static_cast<double>(shape.words()) * sizeof(uint64_t);
+  if (blocks > kMaxBlocks || bytes > static_cast<double>(kMaxTableBytes)) return too_large(bytes);
+  return shape;
+}
+
+Ribbon::Ribbon(const Params& params, uint64_t n, uint64_t attempt, const RibbonShape& shape,
+               AlignedTable table)
+    : params_(params),
+      n_(n),
+      attempt_(attempt),
+      shape_(shape),
+      starts_(StartsFor(shape, params.width)),
+      salt_(RibbonHash::Salt(params.seed, attempt)),
+      table_(std::move(table)) {
+  report_ = {.attempts = attempt + 1,
+             .distinct_keys = n,
+             .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+}
+
+Result<Ribbon> Ribbon::Build(std::span<const uint64_t> hashes, const Params& params) {
+  const bool homogeneous = params.system == System::kHomogeneous;
+  if (params.width == Width::k64) {
+    return homogeneous ? BuildAs<uint64_t, true>(hashes, params)
+                       : BuildAs<uint64_t, false>(hashes, params);
+  }
+  return homogeneous ? BuildAs<RibbonRow128, true>(hashes, params)
+                     : BuildAs<RibbonRow128, false>(hashes, params);
+}
+
+template <class Row, bool kHomogeneous>
+Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& params) {
+  using Outcome = typename Banding<Row>::Outcome;
+  std::vector<uint64_t> redundant;
+  for (uint64_t enlargements = 0; enlargements <= kMaxEnlargements; ++enlargements) {
+    const Result<RibbonShape> shape = ShapeFor(hashes.size(), params, enlargements);
+    if (!shape) return Error{shape.error()};
+    Result<Banding<Row>> banding = Banding<Row>::Allocate(shape->slots(), !kHomogeneous);
+    if (!banding) return Error{banding.error()};
+    Result<KeyOrder> order = KeyOrder::Allocate(hashes.size(), shape->slots());
+    if (!order) return Error{order.error()};
+    const uint64_t starts = StartsFor(*shape, params.width);
+    const auto result_mask =
+        static_cast<uint32_t>((uint64_t{1} << shape->max_columns()) - 1);
+
+    for (uint64_t i = 0; i < kAttemptsPerSize; ++i) {
+      const uint64_t attempt = enlargements * kAttemptsPerSize + i;
+      const uint64_t salt = RibbonHash::Salt(params.seed, attempt);
+      if (i != 0) banding->Clear();
+      redundant.clear();
+      const bool consistent = order->ForEach(hashes, salt, starts, [&](uint64_t mixed) {
+        const RibbonHash equation(mixed);
+        const Outcome outcome = banding->template Add<!kHomogeneous>(
+            RibbonHash::Start(mixed, starts), equation.template CoefficientRow<Row>(),
+            kHomogeneous ? 0 : equation.template ResultRow<Row>() & result_mask);
+        if (outcome == Outcome::kRedundant) redundant.push_back(mixed);
+        return outcome != Outcome::kInconsistent;
+      });
+      if (!consistent) continue;
+
+      const uint64_t redundant_bytes = redundant.capacity() * sizeof(uint64_t);
+      const uint64_t banding_peak =
+          banding->AllocatedBytes() + order->AllocatedBytes() + redundant_bytes;
+      *order = {};
+      Result<AlignedTable> table = AlignedTable::Allocate(shape->words() * sizeof(uint64_t));
+      if (!table) return Error{table.error()};
+      const uint64_t solving_peak =
+          banding->AllocatedBytes() + table->allocated_bytes() + redundant_bytes;
+      banding->Solve(*shape, kHomogeneous, salt, table->As<uint64_t>());
+      Ribbon filter(params, hashes.size(), attempt, *shape, std::move(*table));
+      filter.report_.distinct_keys = CountDistinct(hashes, salt, redundant);
+      filter.report_.peak_bytes = std::max(banding_peak, solving_peak) + sizeof(filter);
+      return filter;
+    }
+  }
+  return Error{fmt::format("no seed works: tried {} for {} keys, with up to {} slots",
+                           kAttemptsPerSize * (kMaxEnlargements + 1), hashes.size(),
+                           ShapeFor(hashes.size(), params, kMaxEnlargements)->slots())};
+}
+
+Details Ribbon::GetDetails() const {
+  Details details = {
+      {"slots", static_cast<double>(shape_.slots())},
+      {"columns_low", static_cast<double>(shape_.columns)},
+      {"columns_high", static_cast<double>(shape_.max_columns())},
+      {"attempts", static_cast<double>(attempt_ + 1)},
+  };
+  if (n_ != 0) {
+    const double slots = static_cast<double>(shape_.slots());
+    details.push_back({"columns", static_cast<double>(shape_.words()) * kWordBits / slots});
+    details.push_back({"slots_per_key", slots / static_cast<double>(n_)});
+  }
+  return details;
+}
+
+std::optional<FprEstimate> Ribbon::ExpectedFpr() const {
+  if (n_ == 0) return FprEstimate{};
+  const uint64_t narrow_starts =
+      std::min(starts_, shape_.first_wide_block * RibbonShape::kBlockSlots);
+  const double wide_share =
+      static_cast<double>(starts_ - narrow_starts) / static_cast<double>(starts_);
+  const int columns = static_cast<int>(shape_.columns);
+  if (params_.system == System::kStandard) return FprEstimate{theory::RibbonFpr(columns, wide_share)};
+  return theory::HomogeneousRibbonFpr(n_, columns, wide_share,
+                                      static_cast<int>(WidthBits(params_.width)));
+}
+
+std::optional<double> Ribbon::TheoryFpr(double bits_per_key) {
+  const double columns = bits_per_key / theory::RibbonSlotsPerKey(1'000'000, 128);
+  if (!(columns >= 1 && columns <= kMaxColumns)) return std::nullopt;
+  return theory::RibbonFpr(columns);
+}
+
+std::vector<std::byte> Ribbon::Serialize() const {
+  WireWriter writer(kInfo.name, kWireVersion);
+  WriteParams<Ribbon>(writer, params_);
+  writer.U64(n_).U64(report_.distinct_keys).U64(attempt_).Bytes(table_.bytes());
+  return std::move(writer).Finish();
+}
+
+Result<Ribbon> Ribbon::Deserialize(std::span<const std::byte> wire) {
+  WireReader reader(wire, kInfo.name, kWireVersion);
+  const Params params = ReadParams<Ribbon>(reader);
+  const uint64_t n = reader.U64("keys", 0, UINT64_MAX);
+  const uint64_t distinct_keys = reader.U64("distinct_keys", 0, n);
+  const uint64_t attempt =
+      reader.U64("attempt", 0, kAttemptsPerSize * (kMaxEnlargements + 1) - 1);
+  RibbonShape shape;
+  if (reader.ok()) {
+    const Result<RibbonShape> expected = ShapeFor(n, params, attempt / kAttemptsPerSize);
+    if (expected) {
+      shape = *expected;
+    } else {
+      reader.Refuse("keys", expected.error());
+    }
+  }
+  AlignedTable table = reader.Table("table", shape.words() * sizeof(uint64_t));
+  reader.ExpectEnd();
+  if (!reader.ok()) return Error{reader.error()};
+  Ribbon filter(params, n, attempt, shape, std::move(table));
+  filter.report_.distinct_keys = distinct_keys;
+  return filter;
+}
+
+}  // namespace filterbench
