@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -130,17 +131,34 @@ std::string Duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+json SkippedToJson(const std::vector<SkippedPoint>& points) {
+  json list = json::array();
+  for (const SkippedPoint& skipped : points) {
+    list.push_back({{"point", PointToJson(skipped.point)}, {"reason", skipped.reason}});
+  }
+  return list;
+}
+
+// One line per reason, with how many points it concerns.
+void PrintSkipped(const char* what, const std::vector<SkippedPoint>& points) {
+  std::map<std::string, uint64_t> count_of;
+  for (const SkippedPoint& skipped : points) {
+    ++count_of[fmt::format("{}, {} keys: {}", skipped.point.filter, skipped.point.keys,
+                           skipped.reason)];
+  }
+  for (const auto& [reason, count] : count_of) {
+    fmt::print("{}: {} points of {}\n", what, count, reason);
+  }
+}
+
 int PrintPlan(const std::string& spec_name, bool as_json) {
   const Result<Ready> ready = Prepare(spec_name);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Plan& plan = ready->plan;
   if (as_json) {
-    json skipped = json::array();
-    for (const SkippedPoint& skip : plan.skipped) {
-      skipped.push_back({{"point", PointToJson(skip.point)}, {"reason", skip.reason}});
-    }
     fmt::print("{}\n", json{{"spec", ResolvedSpec(ready->spec, plan)},
-                            {"skipped", skipped},
+                            {"skipped", SkippedToJson(plan.skipped)},
+                            {"meaningless", SkippedToJson(plan.meaningless)},
                             {"memory_bytes", plan.memory_bytes()},
                             {"seconds", plan.seconds()}}
                            .dump(2));
@@ -151,9 +169,8 @@ int PrintPlan(const std::string& spec_name, bool as_json) {
                work.params.dump(), work.points.size(), work.memory_bytes >> 20,
                Duration(work.seconds));
   }
-  for (const SkippedPoint& skip : plan.skipped) {
-    fmt::print("skipped: {}: {}\n", PointToJson(skip.point).dump(), skip.reason);
-  }
+  PrintSkipped("skipped", plan.skipped);
+  PrintSkipped("left out, means nothing", plan.meaningless);
   fmt::print("{} points on {} filters, {} rounds, {} skipped; needs {} MiB and about {}\n",
              plan.points(), plan.cases.size(), plan.measure.rounds, plan.skipped.size(),
              plan.memory_bytes() >> 20, Duration(plan.seconds()));

@@ -163,7 +163,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
   const auto add = [&](const FilterType& type, Point point) {
     if (!seen.insert(PointId(point)).second) return;
     if (std::string reason = WhyMeaningless(point); !reason.empty()) {
-      plan.skipped.push_back({std::move(point), std::move(reason)});
+      plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
     }
     const Hashing build_hashing = type.hashes_keys() ? point.hashing : Hashing::kPrehashed;

@@ -28,6 +28,7 @@ struct Case {
   double seconds = 0;  // one round, a guess from typical costs
 };
 
+// A point that was asked for and cannot be measured here: recorded, so that a missing row is seen.
 struct SkippedPoint {
   Point point;
   std::string reason;
@@ -36,6 +37,9 @@ struct SkippedPoint {
 struct Plan {
   std::vector<Case> cases;
   std::vector<SkippedPoint> skipped;
+  // Combinations of a spec's lists that mean nothing on any machine, such as hashing byte strings
+  // where the keys are integers. They are shown and not recorded.
+  std::vector<SkippedPoint> meaningless;
   MeasureSpec measure;
 
   uint64_t points() const;

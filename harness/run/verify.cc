@@ -82,7 +82,9 @@ Verification Verify(const VerifyInput& input) {
   const uint64_t queries = input.absent.size();
   if (queries == 0) return verification;
   const uint64_t false_positives = input.filter->Count(input.absent, Mode::kLookupBatched, best);
-  verification.fpr = MeasuredFpr{.false_positives = false_positives, .queries = queries};
+  verification.fpr.emplace();
+  verification.fpr->false_positives = false_positives;
+  verification.fpr->queries = queries;
   if (const std::optional<FprEstimate> expected = input.filter->ExpectedFpr()) {
     verification.fpr->expected = expected->mean;
     verification.fpr->expected_instance_sd = expected->instance_sd;

@@ -62,7 +62,7 @@ class LineRecorder : public json::json_sax_t {
   bool binary(binary_t&) override { return Value(); }
   bool start_object(std::size_t) override {
     Note();
-    open_.push_back({});
+    open_.emplace_back();
     return true;
   }
   bool key(string_t& name) override {
@@ -78,7 +78,7 @@ class LineRecorder : public json::json_sax_t {
   bool end_object() override { return Close(); }
   bool start_array(std::size_t) override {
     Note();
-    open_.push_back({.is_array = true});
+    open_.emplace_back().is_array = true;
     return true;
   }
   bool end_array() override { return Close(); }

@@ -1,0 +1,159 @@
+#include "harness/plan/plan.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "filters/simd/targets.h"
+
+namespace filterbench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr uint64_t kPlenty = uint64_t{1} << 40;
+
+Spec Parse(const std::string& text) {
+  Result<LocatedJson> source = LocatedJson::Parse(text, "my.json");
+  EXPECT_TRUE(source) << source.error();
+  Result<Spec> spec = ParseSpec(std::move(*source), "my");
+  EXPECT_TRUE(spec) << spec.error();
+  return std::move(*spec);
+}
+
+Plan PlanOf(const std::string& text, uint64_t memory_limit = kPlenty) {
+  Result<Plan> plan = MakePlan(Parse(text), memory_limit);
+  EXPECT_TRUE(plan) << plan.error();
+  return std::move(*plan);
+}
+
+TEST(MakePlan, IsTheProductOfTheLists) {
+  const Plan plan = PlanOf(R"({"sweeps": [{
+      "filters": {"blocked_bloom": {"bits_per_key": [8, 10, 12], "k": [4, 5]}},
+      "keys": [100, 200], "modes": ["build", "lookup_batched"], "negative_shares": [0, 0.5, 1]}]})");
+  EXPECT_EQ(plan.cases.size(), 3u * 2 * 2);
+  EXPECT_EQ(plan.points(), 3u * 2 * 2 * (1 + 3));
+}
+
+TEST(MakePlan, DefaultsAreFilledIn) {
+  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {"k": 4}}}]})");
+  EXPECT_EQ(plan.cases[0].params, (nlohmann::json{{"bits_per_key", 10.0}, {"k", 4}}));
+}
+
+TEST(MakePlan, APointThatTwoSweepsAskForIsMeasuredOnce) {
+  const Plan plan = PlanOf(R"({"sweeps": [
+      {"filters": {"blocked_bloom": {"bits_per_key": [8, 10]}}, "keys": 100},
+      {"filters": {"blocked_bloom": {"bits_per_key": 10.0, "k": 0}}, "keys": 1e2}]})");
+  EXPECT_EQ(plan.points(), 2u);
+}
+
+TEST(MakePlan, BestAndAllMeanTheTargetsOfTheFilter) {
+  const Plan plan = PlanOf(R"({"sweeps": [
+      {"filters": {"blocked_bloom": {}}, "targets": ["best", "all"]}]})");
+  EXPECT_EQ(plan.points(), SupportedTargetNames().size());
+}
+
+TEST(MakePlan, ATargetThatTheMachineHasNotIsSkippedWithTheReason) {
+  std::string missing;
+  for (const int64_t target : CompiledTargets()) {
+    const auto supported = SupportedTargets();
+    if (std::find(supported.begin(), supported.end(), target) == supported.end()) {
+      missing = TargetName(target);
+    }
+  }
+  if (missing.empty()) GTEST_SKIP() << "this machine supports every compiled target";
+  const Plan plan = PlanOf(R"({"sweeps": [
+      {"filters": {"blocked_bloom": {}}, "targets": [")" + missing + R"(", "scalar"]}]})");
+  EXPECT_EQ(plan.points(), 1u);
+  ASSERT_EQ(plan.skipped.size(), 1u);
+  EXPECT_THAT(plan.skipped[0].reason, HasSubstr(missing));
+}
+
+TEST(MakePlan, WhatDoesNotFitIntoMemoryIsSkippedWithTheReason) {
+  const Plan plan = PlanOf(
+      R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": [1000, 1e9]}]})", 1 << 30);
+  EXPECT_EQ(plan.points(), 1u);
+  ASSERT_EQ(plan.skipped.size(), 1u);
+  EXPECT_THAT(plan.skipped[0].reason, StartsWith("out of memory: needs about"));
+}
+
+TEST(MakePlan, CombinationsWithoutMeaningAreLeftOut) {
+  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}},
+      "key_sets": [{"kind": "mixed"}, {"kind": "bytes", "length_bytes": 16}],
+      "modes": ["lookup_single", "latency"], "hashings": ["prehashed", "xxh3_u64", "xxh3_bytes"]}]})");
+  EXPECT_EQ(plan.points(), 4u + 2u);
+  EXPECT_EQ(plan.meaningless.size(), 6u);
+  EXPECT_TRUE(plan.skipped.empty());
+}
+
+// A filter that hashes keys itself is built anew for each form of the keys, others once.
+TEST(MakePlan, FiltersThatHashKeysAreBuiltFromThem) {
+  const auto cases = [](const std::string& filter) {
+    return PlanOf(R"({"sweeps": [{"filters": {")" + filter + R"(": {}},
+        "hashings": ["prehashed", "xxh3_u64"]}]})")
+        .cases.size();
+  };
+  EXPECT_EQ(cases("blocked_bloom"), 1u);
+  EXPECT_EQ(cases("classic_bloom"), 2u);
+}
+
+struct BadPlan {
+  const char* name;
+  const char* sweep;
+  const char* place;
+  const char* problem;
+};
+
+class BadPlanTest : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(BadPlanTest, TheErrorNamesFileLineAndField) {
+  const std::string text = std::string("{\"sweeps\": [{\n") + GetParam().sweep + "}]}";
+  const Result<Plan> plan = MakePlan(Parse(text), kPlenty);
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error(), StartsWith(GetParam().place));
+  EXPECT_THAT(plan.error(), HasSubstr(GetParam().problem));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadPlanTest,
+    ::testing::Values(
+        BadPlan{"UnknownFilter", "\"filters\": {\n\"blokced_bloom\": {}}",
+                "my.json:3: sweeps[0].filters.blokced_bloom: ", "did you mean 'blocked_bloom'?"},
+        BadPlan{"UnknownParameter", "\"filters\": {\"blocked_bloom\": {\n\"bits_pr_key\": 8}}",
+                "my.json:3: sweeps[0].filters.blocked_bloom.bits_pr_key: ",
+                "did you mean 'bits_per_key'?"},
+        BadPlan{"TooManyBits", "\"filters\": {\"blocked_bloom\": {\n\"bits_per_key\": [8, 1e9]}}",
+                "my.json:3: sweeps[0].filters.blocked_bloom.bits_per_key[1]: ", "0.5..128"},
+        BadPlan{"WrongType", "\"filters\": {\"blocked_bloom\": {\n\"k\": \"six\"}}",
+                "my.json:3: sweeps[0].filters.blocked_bloom.k: ", "must be a whole number"},
+        BadPlan{"NoSuchChoice", "\"filters\": {\"km_bloom\": {\n\"probing\": \"plian\"}}",
+                "my.json:3: sweeps[0].filters.km_bloom.probing: ", "plain, enhanced"},
+        BadPlan{"ParamsNoObject", "\"filters\": {\n\"blocked_bloom\": 8}",
+                "my.json:3: sweeps[0].filters.blocked_bloom: ", "must be an object"},
+        BadPlan{"UnknownTarget", "\"filters\": {\"blocked_bloom\": {}},\n\"targets\": \"axv2\"",
+                "my.json:3: sweeps[0].targets: ", "unknown target 'axv2'"},
+        BadPlan{"KeyFileAbsent",
+                "\"filters\": {\"blocked_bloom\": {}},\n\"key_sets\": {\"kind\": \"file\", "
+                "\"path\": \"/no/such/file\"}",
+                "my.json:3: sweeps[0].key_sets: ", "/no/such/file"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(VisitOrder, IsAPermutationThatTheNextRoundReverses) {
+  for (const uint64_t round : {0, 2, 4}) {
+    std::vector<size_t> order = VisitOrder(50, 9, round);
+    std::vector<size_t> next = VisitOrder(50, 9, round + 1);
+    std::reverse(next.begin(), next.end());
+    EXPECT_EQ(order, next);
+    EXPECT_EQ(std::set<size_t>(order.begin(), order.end()).size(), 50u);
+  }
+  EXPECT_NE(VisitOrder(50, 9, 0), VisitOrder(50, 9, 2));
+  EXPECT_NE(VisitOrder(50, 9, 0), VisitOrder(50, 10, 0));
+  EXPECT_TRUE(VisitOrder(0, 1, 0).empty());
+}
+
+}  // namespace
+}  // namespace filterbench

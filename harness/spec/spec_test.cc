@@ -1,0 +1,127 @@
+#include "harness/spec/spec.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace filterbench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Result<Spec> Parse(const std::string& text) {
+  Result<LocatedJson> source = LocatedJson::Parse(text, "my.json");
+  if (!source) return Error{source.error()};
+  return ParseSpec(std::move(*source), "my");
+}
+
+TEST(ParseSpec, FieldsThatAreLeftOutHaveDefaults) {
+  const Result<Spec> spec = Parse(R"({"sweeps": [{"filters": {"blocked_bloom": {}}}]})");
+  ASSERT_TRUE(spec) << spec.error();
+  ASSERT_EQ(spec->sweeps.size(), 1u);
+  EXPECT_EQ(spec->sweeps[0].keys, std::vector<uint64_t>{1'000'000});
+  EXPECT_EQ(spec->sweeps[0].targets, std::vector<std::string>{"best"});
+  EXPECT_EQ(spec->measure.rounds, MeasureSpec{}.rounds);
+}
+
+TEST(ParseSpec, CommentsExponentsAndSingleValuesAreAllowed) {
+  const Result<Spec> spec = Parse(R"({
+    // why
+    "sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 1e4, /* how */ "modes": "latency"}]})");
+  ASSERT_TRUE(spec) << spec.error();
+  EXPECT_EQ(spec->sweeps[0].keys, std::vector<uint64_t>{10'000});
+  EXPECT_EQ(spec->sweeps[0].modes, std::vector<Mode>{Mode::kLatency});
+}
+
+struct BadSpec {
+  const char* name;
+  const char* text;
+  const char* place;    // how the error starts
+  const char* problem;  // what it says
+};
+
+class BadSpecTest : public ::testing::TestWithParam<BadSpec> {};
+
+TEST_P(BadSpecTest, TheErrorNamesFileLineAndField) {
+  const Result<Spec> spec = Parse(GetParam().text);
+  ASSERT_FALSE(spec);
+  EXPECT_THAT(spec.error(), StartsWith(GetParam().place));
+  EXPECT_THAT(spec.error(), HasSubstr(GetParam().problem));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadSpecTest,
+    ::testing::Values(
+        BadSpec{"Empty", "", "my.json:1: not JSON", "unexpected end"},
+        BadSpec{"NotJson", "{\n\"sweeps\": [,]\n}", "my.json:2: not JSON", "unexpected ','"},
+        BadSpec{"CutOff", "{\n\"sweeps\": [\n", "my.json:3: not JSON", "unexpected end"},
+        BadSpec{"NaN", "{\"measure\": {\"pass_seconds\": NaN}}", "my.json:1: not JSON", ""},
+        BadSpec{"NotAnObject", "[1]", "my.json:1: must be an object", ""},
+        BadSpec{"NoSweeps", "{}", "my.json:1: sweeps: ", "at least one sweep"},
+        BadSpec{"SweepsEmpty", "{\n\"sweeps\": []}", "my.json:2: sweeps: ", "at least one sweep"},
+        BadSpec{"UnknownField", "{\"sweeps\": [{}],\n\"mesure\": {}}", "my.json:2: mesure: ",
+                "did you mean 'measure'?"},
+        BadSpec{"FieldTwice", "{\"sweeps\": [{}],\n\"sweeps\": [{}]}", "my.json:2: sweeps: ",
+                "stands twice"},
+        BadSpec{"UnknownSweepField",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key\": 5}]}",
+                "my.json:2: sweeps[0].key: ", "did you mean 'keys'?"},
+        BadSpec{"FiltersMissing", "{\"sweeps\": [\n{\"keys\": 5}]}", "my.json:2: sweeps[0].filters: ",
+                "must be an object"},
+        BadSpec{"KeysNegative", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"keys\": [10, -1]}]}",
+                "my.json:2: sweeps[0].keys[1]: ", "whole number"},
+        BadSpec{"KeysFraction", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"keys\": 1.5}]}",
+                "my.json:2: sweeps[0].keys: ", "whole number"},
+        BadSpec{"KeysHuge", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"keys\": 1e30}]}",
+                "my.json:2: sweeps[0].keys: ", "whole number"},
+        BadSpec{"KeysTwice", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"keys\": [10, 1e1]}]}",
+                "my.json:2: sweeps[0].keys[1]: ", "stands twice"},
+        BadSpec{"KeysEmpty", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"keys\": []}]}",
+                "my.json:2: sweeps[0].keys: ", "must not be empty"},
+        BadSpec{"UnknownMode", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"modes\": \"latncy\"}]}",
+                "my.json:2: sweeps[0].modes: ", "did you mean 'latency'?"},
+        BadSpec{"ShareInPercent",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"negative_shares\": [50]}]}",
+                "my.json:2: sweeps[0].negative_shares[0]: ", "number in 0..1"},
+        BadSpec{"UnknownHashing",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"hashings\": \"xxh3_u46\"}]}",
+                "my.json:2: sweeps[0].hashings: ", "did you mean 'xxh3_u64'?"},
+        BadSpec{"KeySetKind",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"mixd\"}]}]}",
+                "my.json:2: sweeps[0].key_sets[0]: ", "did you mean 'mixed'?"},
+        BadSpec{"KeySetLength",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"bytes\"}]}]}",
+                "my.json:2: sweeps[0].key_sets[0]: ", "length_bytes"},
+        BadSpec{"KeySetField",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"mixed\", "
+                "\"length_bytes\": 9}]}]}",
+                "my.json:2: sweeps[0].key_sets[0]: ", "length_bytes"},
+        BadSpec{"Rounds", "{\"sweeps\": [{}], \"measure\": {\n\"rounds\": 0}}",
+                "my.json:2: measure.rounds: ", "1..1000"},
+        BadSpec{"PassSeconds", "{\"sweeps\": [{}], \"measure\": {\n\"pass_seconds\": \"1s\"}}",
+                "my.json:2: measure.pass_seconds: ", "must be a number"},
+        BadSpec{"ShortStream", "{\"sweeps\": [{}], \"measure\": {\n\"stream_lookups\": 100}}",
+                "my.json:2: measure.stream_lookups: ", "4096"},
+        BadSpec{"MeasureField", "{\"sweeps\": [{}], \"measure\": {\n\"round\": 3}}",
+                "my.json:2: measure.round: ", "did you mean 'rounds'?"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(ReadSpec, UnknownNamesGetTheNearest) {
+  const Result<Spec> spec = ReadSpec("smoek");
+  ASSERT_FALSE(spec);
+  EXPECT_THAT(spec.error(), HasSubstr("did you mean 'smoke'?"));
+}
+
+TEST(ReadSpec, PathsThatAreNoFilesAreNamed) {
+  for (const std::string& path : {std::string("/dev/null"), ::testing::TempDir(),
+                                  ::testing::TempDir() + "/absent.json"}) {
+    const Result<Spec> spec = ReadSpec(path);
+    ASSERT_FALSE(spec) << path;
+    EXPECT_THAT(spec.error(), HasSubstr(path));
+  }
+}
+
+}  // namespace
+}  // namespace filterbench

@@ -1,0 +1,231 @@
+"""The program as a person runs it: exit codes, kills, resuming, bad input."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+TINY = {
+    "measure": {"rounds": 2, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
+                "fpr_queries": 10000},
+    "sweeps": [{"filters": {"blocked_bloom": {"bits_per_key": [8, 10]}, "touch_lines": {}},
+                "keys": [1000, 5000], "modes": ["build", "lookup_batched", "latency"],
+                "negative_shares": [0, 1], "targets": ["best", "scalar"]}],
+}
+
+
+def filterbench(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=300, **options)
+
+
+def write_spec(directory, spec=TINY):
+    path = Path(directory) / "tiny.json"
+    path.write_text(spec if isinstance(spec, str) else json.dumps(spec))
+    return path
+
+
+def read_samples(run):
+    return [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+
+
+def identity(sample):
+    return sample["point_id"], sample["round"]
+
+
+def only_run(results):
+    (run,) = results.glob("*/*")
+    return run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("finished")
+    done = filterbench("run", write_spec(directory), "--results", directory / "results")
+    assert done.returncode == 0, done.stderr
+    run = Path(done.stdout.strip())
+    return run
+
+
+def test_a_run_is_complete_and_says_where(finished):
+    assert (finished / "COMPLETE").exists()
+    samples = read_samples(finished)
+    assert [sample["sequence"] for sample in samples] == list(range(len(samples)))
+    assert {sample["status"] for sample in samples} == {"ok"}
+    summary = json.loads((finished / "summary.json").read_text())
+    assert len(summary["points"]) * 2 == len(samples)
+
+
+def test_one_parameter_arrives_from_spec_to_summary(finished):
+    manifest = json.loads((finished / "manifest.json").read_text())
+    asked = {point["params"]["bits_per_key"] for point in manifest["spec"]["points"]
+             if point["filter"] == "blocked_bloom"}
+    summary = json.loads((finished / "summary.json").read_text())
+    measured = {point["point"]["params"]["bits_per_key"]: point["bits_per_key"]
+                for point in summary["points"]
+                if point["point"]["filter"] == "blocked_bloom" and point["point"]["keys"] == 5000}
+    assert asked == set(measured) == {8.0, 10.0}
+    for bits, real in measured.items():
+        assert bits <= real <= bits * 1.15
+
+
+def test_two_runs_give_the_same_bytes_and_answers(finished, tmp_path):
+    again = filterbench("run", write_spec(tmp_path), "--results", tmp_path / "results")
+    assert again.returncode == 0, again.stderr
+    digests = [{identity(sample): (sample["filter"]["filter_digest"],
+                                   sample["filter"]["answers_digest"])
+                for sample in read_samples(run)}
+               for run in (finished, Path(again.stdout.strip()))]
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_killed_sweep_stays_readable_and_resumes(tmp_path, seed):
+    """Case G6: SIGKILL at a random moment."""
+    spec = json.loads(json.dumps(TINY))
+    spec["measure"]["pass_seconds"] = 0.002
+    path = write_spec(tmp_path, spec)
+    results = tmp_path / "results"
+    process = subprocess.Popen([PROGRAM, "run", path, "--results", results],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(results.glob("*/*/samples.jsonl")):
+        time.sleep(0.005)
+    time.sleep(random.Random(seed).uniform(0, 0.5))
+    process.kill()
+    process.wait()
+    run = only_run(results)
+    if (run / "COMPLETE").exists():
+        pytest.skip("the sweep was over before the kill")
+    text = (run / "samples.jsonl").read_text()
+    before = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+
+    done = filterbench("run", path, "--results", results, "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(before)} reused" in done.stderr
+    after = read_samples(run)
+    assert after[:len(before)] == before
+    assert len({identity(sample) for sample in after}) == len(after) == 2 * (4 * 2 + 8 * 6)
+    assert (run / "COMPLETE").exists()
+
+
+def test_a_torn_line_is_measured_again(tmp_path):
+    results = tmp_path / "results"
+    path = write_spec(tmp_path)
+    assert filterbench("run", path, "--results", results).returncode == 0
+    run = only_run(results)
+    lines = (run / "samples.jsonl").read_text().splitlines(keepends=True)
+    (run / "samples.jsonl").write_text("".join(lines[:5]) + lines[5][:40])
+    (run / "COMPLETE").unlink()
+    done = filterbench("run", path, "--results", results, "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert "5 reused" in done.stderr
+    assert len(read_samples(run)) == len(lines)
+
+
+def test_interrupting_ends_with_130_and_usable_results(tmp_path):
+    spec = json.loads(json.dumps(TINY))
+    spec["measure"]["pass_seconds"] = 0.05
+    results = tmp_path / "results"
+    process = subprocess.Popen([PROGRAM, "run", write_spec(tmp_path, spec), "--results", results],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not any(path.stat().st_size for path in results.glob("*/*/samples.jsonl")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in talk
+    run = only_run(results)
+    assert not (run / "COMPLETE").exists()
+    assert json.loads((run / "summary.json").read_text())["points"]
+
+
+def test_resuming_with_another_spec_is_refused(finished, tmp_path):
+    other = json.loads(json.dumps(TINY))
+    other["measure"]["rounds"] = 3
+    done = filterbench("run", write_spec(tmp_path, other), "--resume", finished)
+    assert done.returncode == 2
+    assert str(finished) in done.stderr
+
+
+@pytest.mark.parametrize("arguments, problem", [
+    ([], "subcommand is required"),
+    (["measure"], "measure"),
+    (["run"], "spec is required"),
+    (["run", "quik"], "did you mean 'quick'?"),
+    (["plan", "/no/such/spec.json"], "/no/such/spec.json"),
+    (["plan", "/dev"], "/dev"),
+    (["list", "--jsn"], "--jsn"),
+    (["run", "smoke", "--resume", "/no/such/run"], "/no/such/run"),
+    (["run", "smoke", "--results", "/proc/results"], "/proc/results"),
+    (["run", "smoke", "--results", "/dev/null/results"], "/dev/null"),
+])
+def test_wrong_command_lines_say_what_is_wrong(arguments, problem, tmp_path):
+    done = filterbench(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr + done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text, problem", [
+    ("", "tiny.json:1: "),
+    ('{"sweeps": [{"filters": {"bloked_bloom": {}}}]}', "did you mean 'blocked_bloom'?"),
+    ('{"sweeps": [{"filters": {"cuckoo": {"load": 2}}}]}', "load: must be a number in"),
+    ('{"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": "many"}]}', "sweeps[0].keys: "),
+    ("\x00\x01\x02", "tiny.json:1: not JSON"),
+    ('{"sweeps": [{"filters": {"blocked_bloom": {}}}]} trailing', "tiny.json:1: not JSON"),
+    ("\ufeff", "tiny.json:1: not JSON"),
+    ("[" * 100000, "tiny.json:"),
+])
+def test_wrong_specs_leave_nothing_behind(text, problem, tmp_path):
+    path = write_spec(tmp_path, text)
+    done = filterbench("run", path, "--results", tmp_path / "results")
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_numbers_are_the_same_in_every_locale(finished, tmp_path):
+    """Case G2; the locale may be missing on this machine, then the test shows nothing more."""
+    done = filterbench("export", env={"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"})
+    assert done.stdout == filterbench("export", env={"LC_ALL": "C"}).stdout
+    json.loads(done.stdout)
+
+
+def test_list_shows_every_filter_of_the_catalogue():
+    """Case B9: a filter that is not compiled must not vanish."""
+    types = [line.split()[0] for line in (ROOT / "filters/catalogue.txt").read_text().splitlines()
+             if line and not line.startswith("#")]
+    listed = json.loads(filterbench("list", "--json").stdout)
+    assert len(types) == len(listed["filters"]) + len(listed["not_built"])
+    for entry in listed["filters"]:
+        assert entry["targets"][-1] == "scalar"
+        assert entry["source"] and entry["fpr_formula"]
+        assert entry["name"] in filterbench("list").stdout
+
+
+def test_keys_of_a_file(tmp_path):
+    """A list of real file paths and, where it is installed, a real word list."""
+    files = tmp_path / "paths.txt"
+    files.write_text("\n".join(str(path) for path in sorted(Path("/usr").rglob("*"))[:50000]))
+    words = Path("/usr/share/dict/american-english-large")
+    for path in [files] + ([words] if words.exists() else []):
+        spec = {"measure": TINY["measure"],
+                "sweeps": [{"filters": {"blocked_bloom": {}, "classic_bloom": {}}, "keys": 2000,
+                            "key_sets": {"kind": "file", "path": str(path)},
+                            "hashings": ["prehashed", "xxh3_bytes"],
+                            "negative_shares": [0, 0.5, 1]}]}
+        done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / path.name)
+        assert done.returncode == 0, done.stderr
+        samples = read_samples(Path(done.stdout.strip()))
+        assert {sample["status"] for sample in samples} == {"ok"}
+        assert all(sample["point"]["key_set"]["digest"] for sample in samples)
