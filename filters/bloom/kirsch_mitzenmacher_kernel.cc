@@ -156,12 +156,12 @@ class KmRounds {
       const V next = add_mod(position, step);
       if constexpr (kProbing == KmBloom::Probing::kEnhanced) step = add_mod(step, growth);
       // Never ahead of what was read.
-      hn::StoreU(hn::Compress(next, set), d, positions_ + left);
-      hn::StoreU(hn::Compress(step, set), d, steps_ + left);
-      hn::StoreU(hn::Compress(key, set), d, keys_ + left);
-      const size_t count = hn::CountTrue(d, set);
-      if (view.prefetch && i + 1 < view.k) Prefetch(view, left, count);
-      left += count;
+      const LaneSelection<D> selection(d, set);
+      selection.Store(next, d, positions_ + left);
+      selection.Store(step, d, steps_ + left);
+      selection.Store(key, d, keys_ + left);
+      if (view.prefetch && i + 1 < view.k) Prefetch(view, left, selection.count());
+      left += selection.count();
     }
     return left;
   }

@@ -10,6 +10,39 @@
 
 #include "hwy/highway.h"
 
+#ifndef FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
+#define FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
+namespace filterbench {
+
+// For each mask of kLanes lanes: the units of the selected lanes in order, kUnits to a lane, then
+// the others.
+template <int kLanes, int kUnits>
+struct SelectedLanes {
+  constexpr SelectedLanes() {
+    for (int mask = 0; mask < 1 << kLanes; ++mask) {
+      int to = 0;
+      for (const bool selected : {true, false}) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          if (((mask >> lane & 1) != 0) != selected) continue;
+          for (int unit = 0; unit < kUnits; ++unit) {
+            units[mask][to++] = static_cast<uint8_t>(lane * kUnits + unit);
+          }
+        }
+      }
+    }
+  }
+  constexpr const uint8_t* operator[](uint64_t mask) const { return units[mask]; }
+
+  uint8_t units[1 << kLanes][kLanes * kUnits] = {};
+};
+inline constexpr SelectedLanes<8, 1> kSelectedOf8;
+inline constexpr SelectedLanes<4, 2> kSelectedPairsOf4;
+inline constexpr SelectedLanes<4, 4> kSelectedBytesOf4;
+inline constexpr SelectedLanes<2, 8> kSelectedBytesOf2;
+
+}  // namespace filterbench
+#endif  // FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
+
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
@@ -25,6 +58,56 @@ HWY_INLINE uint64_t MaskToBits(D d, M mask) {
   hwy::CopyBytes<8>(bytes, &bits);
   return bits & (~uint64_t{0} >> (64 - hn::Lanes(d)));
 }
+
+// Stores the lanes of vectors that a mask selects, in order, and after them anything up to a whole
+// vector. hn::Compress does this, but with GCC 12 the tables of Highway 1.0.3 for AVX2 and for
+// 128-bit vectors are copied to the stack for each vector (1 KiB for AVX2), ten times the cost of
+// the rest; here they are static. T has 32 or 64 bits.
+template <class D>
+class LaneSelection {
+  using T = hn::TFromD<D>;
+  using M = hn::Mask<D>;
+  using V = hn::Vec<D>;
+
+ public:
+  HWY_INLINE LaneSelection(D d, M mask)
+      : mask_(mask),
+#if HWY_TARGET == HWY_AVX2 || (HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR)
+        bits_(MaskToBits(d, mask)),
+        count_(hwy::PopCount(bits_)) {
+  }
+#else
+        count_(hn::CountTrue(d, mask)) {
+  }
+#endif
+
+  HWY_INLINE size_t count() const { return count_; }
+
+  HWY_INLINE void Store(V v, D d, T* HWY_RESTRICT to) const {
+#if HWY_TARGET == HWY_AVX2
+    const hn::Repartition<uint32_t, D> d32;
+    const hn::Rebind<uint8_t, decltype(d32)> d8;
+    // A 64-bit lane moves as its two halves.
+    const uint8_t* order = sizeof(T) == 4 ? kSelectedOf8[bits_] : kSelectedPairsOf4[bits_];
+    const auto indices = hn::IndicesFromVec(d32, hn::PromoteTo(d32, hn::LoadU(d8, order)));
+    hn::StoreU(hn::BitCast(d, hn::TableLookupLanes(hn::BitCast(d32, v), indices)), d, to);
+#elif HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR
+    const hn::Repartition<uint8_t, D> d8;
+    const uint8_t* order = sizeof(T) == 4 ? kSelectedBytesOf4[bits_] : kSelectedBytesOf2[bits_];
+    hn::StoreU(hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, v), hn::LoadU(d8, order))), d,
+               to);
+#else
+    hn::StoreU(hn::Compress(v, mask_), d, to);
+#endif
+  }
+
+ private:
+  M mask_;
+#if HWY_TARGET == HWY_AVX2 || (HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR)
+  uint64_t bits_;
+#endif
+  size_t count_;
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
