@@ -36,7 +36,7 @@ EXIT_INCOMPLETE = 5
 
 
 def _say(text):
-    print(f"plots.draw: {text}", file=sys.stderr)
+    print(f"plots.draw: {load.one_line(text)}", file=sys.stderr)
 
 
 def _choice(names, what):

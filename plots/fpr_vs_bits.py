@@ -80,10 +80,8 @@ def draw(run):
             shown_fpr += [*positive["fpr_measured"]]
         if not zero.empty:
             limit = 3 / zero["queries"]
-            axes.errorbar(zero["bits_per_key"] + shift, limit, yerr=0.55 * limit, uplims=True, zorder=3,
-                          linestyle="none", elinewidth=0.8, capsize=2.5,
-                          gid=f"upper_limit:{name}:{variant}",
-                          **style.marker_options(look, scale=0.64))
+            style.upper_limits(axes, zero["bits_per_key"] + shift, limit, look,
+                               gid=f"upper_limit:{name}:{variant}")
             shown_fpr += [*(0.4 * limit)]
         compared = positive[positive["fpr_expected"] > 0]
         if not compared.empty:

@@ -76,7 +76,8 @@ def table(run, everything=False):
             "keys": f"{int(keys)}", "filter": name,
             "params": group["params_label"].iloc[0] or _UNKNOWN,
             "target": lookups["target"].iloc[0] if len(lookups) else _UNKNOWN,
-            "bits/key": _number(_first(here, "bits_per_key"), 4),
+            "bits/key": _UNKNOWN if name == "hash_only"  # it has no table
+                        else _number(_first(here, "bits_per_key"), 4),
             "FPR measured": ("< " + _percent(3 / fpr["queries"].iloc[0])) if measured == 0
                             else _percent(measured),
             "FPR expected": _percent(_first(fpr, "fpr_expected")),
@@ -111,10 +112,6 @@ def _width(text):
                for c in text)
 
 
-def _one_line(text):
-    return "".join(c if unicodedata.category(c)[0] != "C" else f"U+{ord(c):04X}" for c in text)
-
-
 def _aligned(rows):
     lines = [{c: c for c in COLUMNS}, *rows]
     widths = {c: max(_width(line[c]) for line in lines) for c in COLUMNS}
@@ -138,7 +135,7 @@ def _markdown(rows):
 
 def render(run, file_format="text", everything=False):
     """The table with the run's name above it and what failed below it."""
-    rows = [{c: _one_line(text) for c, text in row.items()} for row in table(run, everything)]
+    rows = [{c: load.one_line(text) for c, text in row.items()} for row in table(run, everything)]
     head = f"run {run.name} on {run.cpu_brand or 'unknown CPU'}" + (
         "" if run.complete else " (INCOMPLETE)")
     notes = []
@@ -147,7 +144,7 @@ def render(run, file_format="text", everything=False):
                      f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key; --all shows all.")
     notes.append("Medians; lookups batched, at the filter's best target. x floor: lookups of absent "
                  "keys over one random cache line per key.")
-    notes += [_one_line(f"Not ok: {sentence}") for sentence in failures(run)]
+    notes += [load.one_line(f"Not ok: {sentence}") for sentence in failures(run)]
     if not rows:
         body = ["(no points)"]
     else:

@@ -13,6 +13,7 @@ import json
 import math
 import pathlib
 import re
+import unicodedata
 
 import numpy
 import pandas
@@ -76,6 +77,8 @@ def load_run(path):
     notes = []
     manifest = _read_json(path / "manifest.json", "manifest")
     name = manifest.field("run", str)
+    if not name or name.startswith(".") or set(name) & {"/", "\\", "\0"}:
+        manifest.child("run").fail(f"must be the name of a directory, found {name!r}")
     complete = (path / "COMPLETE").exists()
     if not complete:
         notes.append(f"{path}: COMPLETE is missing: the run has not finished, figures show a part")
@@ -103,6 +106,11 @@ def load_runs(paths):
             raise RunError(run.path, f"is the same run as {seen[key]}: {run.name}")
         seen[key] = run.path
     return runs
+
+
+def one_line(text):
+    """`text` with control characters as code points: names from files stay on their line."""
+    return "".join(c if unicodedata.category(c)[0] != "C" else f"U+{ord(c):04X}" for c in text)
 
 
 def params_label(params, without=("bits_per_key",)):

@@ -217,21 +217,23 @@ def at_fpr(rows, target_fpr, columns, max_bracket=32.0, max_distance=2.0, alike=
     bits is 16); other_fpr is then None. Otherwise the point nearest in log FPR stands in if it is
     within the factor `max_distance`; beyond the factor `alike`, other_fpr is its FPR, so that the
     figure can say so. Points without false positives have no measured FPR and are not used."""
-    rows = rows[rows["fpr_measured"] > 0].sort_values(["fpr_measured", "bits_per_key"])
-    if rows.empty:
+    fpr = rows["fpr_measured"].to_numpy(dtype=float)
+    order = numpy.lexsort((rows["bits_per_key"].to_numpy(dtype=float), fpr))
+    order = order[fpr[order] > 0]
+    if len(order) == 0:
         return None
-    fpr = rows["fpr_measured"].to_numpy()
+    fpr, values = fpr[order], rows[columns].to_numpy(dtype=float)[order]
     above = int(numpy.searchsorted(fpr, target_fpr))
     if 0 < above < len(fpr) and fpr[above] <= max_bracket * fpr[above - 1]:
-        low, high = rows.iloc[above - 1][columns], rows.iloc[above][columns]
         weight = math.log(target_fpr / fpr[above - 1]) / math.log(fpr[above] / fpr[above - 1])
-        return (1 - weight) * low.astype(float) + weight * high.astype(float), None
-    nearest = rows.iloc[int(numpy.argmin(numpy.abs(numpy.log(fpr / target_fpr))))]
-    distance = max(nearest["fpr_measured"] / target_fpr, target_fpr / nearest["fpr_measured"])
+        place = (1 - weight) * values[above - 1] + weight * values[above]
+        return pandas.Series(place, index=columns), None
+    nearest = int(numpy.argmin(numpy.abs(numpy.log(fpr / target_fpr))))
+    distance = max(fpr[nearest] / target_fpr, target_fpr / fpr[nearest])
     if distance > max_distance:
         return None
-    return (nearest[columns].astype(float),
-            float(nearest["fpr_measured"]) if distance > alike else None)
+    return (pandas.Series(values[nearest], index=columns),
+            float(fpr[nearest]) if distance > alike else None)
 
 
 def pareto_front(points):

@@ -22,7 +22,7 @@ _COLUMNS = ["bits_per_key", "ns_per_op", "ns_per_op_low", "ns_per_op_high"]
 
 def _select(run):
     points = selection.best_target(selection.lookups(run, negative_share=1.0), run.best_target)
-    return points[points["bits_per_key"].notna() | (points["filter"] == "hash_only")]
+    return points[points["bits_per_key"].notna() & (points["filter"] != "hash_only")]
 
 
 def _places(points):
@@ -114,11 +114,8 @@ def draw(run):
             rows = rows.sort_values("bits_per_key")
             alone = (rows["bits_per_key"].min() - 0.4, rows["bits_per_key"].max() + 0.4)
             for axes in axes_grid[row]:
-                if name == "hash_only":
-                    style.level_floor(axes, rows["ns_per_op"], look, f"floor:{name}:{variant}")
-                else:
-                    style.floor_line(axes, rows["bits_per_key"], rows["ns_per_op"], look, alone,
-                                     gid=f"floor:{name}:{variant}")
+                style.floor_line(axes, rows["bits_per_key"], rows["ns_per_op"], look, alone,
+                                 gid=f"floor:{name}:{variant}")
             times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
         if times:

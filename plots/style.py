@@ -170,20 +170,30 @@ def new_figure(height_inches, rows=1, columns=1, **options):
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def errorbar(axes, x, centre, low, high, look, line=True, scale=1.0, **options):
-    """Values with their intervals, as arrays; an end that is NaN (unknown) is not drawn."""
+def errorbar(axes, x, centre, low, high, look, gid, line=True, scale=1.0, **options):
+    """Values with their intervals, as arrays; an end that is NaN (unknown) is not drawn. The line
+    through the values, and only it, gets the name `gid`."""
     centre = numpy.asarray(centre, dtype=float)
     below = numpy.nan_to_num(centre - numpy.asarray(low, dtype=float)).clip(min=0)
     beyond = numpy.nan_to_num(numpy.asarray(high, dtype=float) - centre).clip(min=0)
-    return axes.errorbar(x, centre, yerr=[below, beyond], elinewidth=0.8, capthick=0.8,
-                         linestyle=look.linestyle if line else "none",
-                         **(marker_options(look, scale) | options))
+    values, _, _ = axes.errorbar(x, centre, yerr=[below, beyond], elinewidth=0.8, capthick=0.8,
+                                 linestyle=look.linestyle if line else "none",
+                                 **(marker_options(look, scale) | options))
+    values.set_gid(gid)
 
 
 def times(axes, x, rows, look, **options):
     """The medians of the frame `rows` with their intervals."""
-    return errorbar(axes, x, rows["ns_per_op"], rows["ns_per_op_low"], rows["ns_per_op_high"], look,
-                    **options)
+    errorbar(axes, x, rows["ns_per_op"], rows["ns_per_op_low"], rows["ns_per_op_high"], look,
+             **options)
+
+
+def upper_limits(axes, x, limits, look, gid):
+    """Values of which is known only that they lie below `limits`: small markers with an arrow."""
+    values, _, _ = axes.errorbar(x, limits, yerr=0.55 * limits, uplims=True, linestyle="none",
+                                 elinewidth=0.8, capsize=2.5, zorder=3,
+                                 **marker_options(look, scale=0.64))
+    values.set_gid(gid)
 
 
 def series_handle(name, variant, look, line=True):
@@ -208,11 +218,6 @@ def floor_line(axes, x, y, look, alone, gid):
     if len(x) == 1:
         x, y = list(alone), y * 2
     axes.plot(x, y, zorder=2, gid=gid, **baseline_options(look))
-
-
-def level_floor(axes, y, look, gid):
-    """A baseline that reads no table, whatever lies on the other axis: one level at the median."""
-    axes.axhline(numpy.median(y), zorder=2, gid=gid, **baseline_options(look))
 
 
 def baseline_handle(name, variant, look):

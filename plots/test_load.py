@@ -1,0 +1,241 @@
+import json
+import math
+import re
+
+import pytest
+
+from plots import load, testing
+
+
+def _edit(path, name, change):
+    """Applies `change` to the parsed file `name` and writes it back, NaN included."""
+    value = json.loads((path / name).read_text())
+    change(value)
+    (path / name).write_text(json.dumps(value, indent=1))
+
+
+def _error(path):
+    with pytest.raises(load.RunError) as caught:
+        load.load_run(path)
+    return caught.value
+
+
+def _line_of(path, name, text, occurrence=0):
+    lines = (path / name).read_text().split("\n")
+    return [i for i, line in enumerate(lines, 1) if text in line][occurrence]
+
+
+def test_a_point_becomes_one_flat_row(tiny_run_path):
+    run = load.load_run(tiny_run_path)
+    entries = json.loads((tiny_run_path / "summary.json").read_text())["points"]
+    assert len(run.points) == len(entries)
+    assert run.notes == [] and run.complete
+    assert run.cpu_brand == "Example CPU 9000 @ 3.00GHz" and run.best_target == "avx2"
+    assert [(c.level, c.size_bytes) for c in run.caches][:1] == [(1, 32768)]
+    for entry, (_, row) in zip(entries, run.points.iterrows()):
+        assert row["point_id"] == entry["point_id"]
+        assert row["filter"] == entry["point"]["filter"]
+        assert row["ns_per_op"] == entry["ns_per_op"]["median"]
+        assert row["ns_per_op_high"] == entry["ns_per_op"]["high"]
+        for name, value in entry["point"]["params"].items():
+            assert row[f"param.{name}"] == value
+        if entry["floor"]:
+            assert row["floor_ratio"] == entry["floor"]["ratio"]
+        if entry["fpr"]:
+            assert row["fpr_expected"] == entry["fpr"]["expected"]
+            assert row["queries"] == entry["fpr"]["queries"]
+        else:
+            assert math.isnan(row["fpr_measured"])
+    assert len(run.samples) == len(entries)
+
+
+def test_unknown_is_nan_and_never_zero(make_run):
+    points = testing.tiny_points()
+    points[0]["build_ns_per_key"] = None
+    points[0]["ns_per_op"].update(low=None, high=None)
+    row = make_run(points).points.iloc[0]
+    assert math.isnan(row["build_ns_per_key"]) and math.isnan(row["ns_per_op_low"])
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_not_finite_numbers_are_named_with_file_line_and_field(tiny_run_path, literal):
+    file = tiny_run_path / "summary.json"
+    text = file.read_text()
+    matches = list(re.finditer(r'"median": ([0-9.]+)', text))
+    start, end = matches[2].span(1)
+    file.write_text(text[:start] + literal + text[end:])
+    error = _error(tiny_run_path)
+    assert error.file == file
+    assert error.field == "points[2].ns_per_op.median"
+    assert error.line == text.count("\n", 0, start) + 1
+    assert str(error).startswith(f"{file}:{error.line}: field {error.field}: is NaN or infinite")
+
+
+def test_nan_in_a_string_is_a_string(make_run):
+    assert "NaN" in set(make_run(testing.make_points(
+        filters=("NaN",), baselines=(), bits_per_key=(10,), keys=(1000,),
+        failing=False)).points["filter"])
+
+
+def test_nan_in_samples_names_its_line(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_text().split("\n")
+    lines[2] = re.sub(r'"ns_per_op": \[[0-9.]+\]', '"ns_per_op": [NaN]', lines[2])
+    file.write_text("\n".join(lines))
+    error = _error(tiny_run_path)
+    assert (error.line, error.field) == (3, "ns_per_op[0]")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "theory.json"])
+def test_another_schema_version_is_refused(tiny_run_path, name):
+    kind = name.split(".")[0]
+    _edit(tiny_run_path, name, lambda value: value.update(schema=f"filterbench/{kind}/2"))
+    error = _error(tiny_run_path)
+    assert error.file.name == name and error.field == "schema"
+    assert error.line == _line_of(tiny_run_path, name, '"schema"')
+    assert f"filterbench/{kind}/1" in str(error) and f"filterbench/{kind}/2" in str(error)
+
+
+def test_another_schema_version_of_a_sample_is_refused(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_text().split("\n")
+    lines[1] = lines[1].replace("filterbench/sample/1", "filterbench/sample/2")
+    file.write_text("\n".join(lines))
+    error = _error(tiny_run_path)
+    assert (error.line, error.field) == (2, "schema")
+
+
+def _set(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(document):
+        for step in path:
+            document = document[step]
+        if value is _MISSING:
+            del document[last]
+        else:
+            document[last] = value
+    return change
+
+
+_MISSING = object()
+
+
+@pytest.mark.parametrize("name,change,field,says", [
+    ("summary.json", _set("points", 1, "ns_per_op", "median", "1.2"),
+     "points[1].ns_per_op.median", "must be a number"),
+    ("summary.json", _set("points", 1, "ns_per_op", "median", True),
+     "points[1].ns_per_op.median", "must be a number"),
+    ("summary.json", _set("points", 1, "ns_per_op", "median", 0),
+     "points[1].ns_per_op.median", "must be above 0"),
+    ("summary.json", _set("points", 1, "ns_per_op", "low", 1e9),
+     "points[1].ns_per_op.low", "wrong side"),
+    ("summary.json", _set("points", 1, "ns_per_op", None),
+     "points[1].ns_per_op", "must be an object"),
+    ("summary.json", _set("points", 1, "status", "fine"), "points[1].status", "must be one of"),
+    ("summary.json", _set("points", 1, "status", "invalid"), "points[1].reason", "is missing"),
+    ("summary.json", _set("points", 1, "point", "mode", "lookup"),
+     "points[1].point.mode", "must be one of"),
+    ("summary.json", _set("points", 1, "point", "negative_share", 1.5),
+     "points[1].point.negative_share", "at most 1"),
+    ("summary.json", _set("points", 1, "point", "keys", 10.5),
+     "points[1].point.keys", "integer"),
+    ("summary.json", _set("points", 1, "point", "keys", 10 ** 400),
+     "points[1].point.keys", "too large"),
+    ("summary.json", _set("points", 1, "point", "filter", _MISSING),
+     "points[1].point.filter", "is missing"),
+    ("summary.json", _set("points", 1, "fpr", "measured", 0.0),
+     "points[1].fpr.low", "wrong side"),
+    ("summary.json", _set("points", 1, 7), "points[1]", "must be an object"),
+    ("summary.json", _set("points", {}), "points", "must be an array"),
+    ("summary.json", _set("run", "another"), "run", "manifest.json has"),
+    ("manifest.json", _set("environment", "cpu", _MISSING), "environment.cpu", "is missing"),
+    ("manifest.json", _set("environment", "caches", 0, "size_bytes", -1),
+     "environment.caches[0].size_bytes", "must be above 0"),
+    ("theory.json", _set("curves", 0, "points", 3, "fpr", 2), "curves[0].points[3].fpr", "at most"),
+])
+def test_wrong_fields_are_named(tiny_run_path, name, change, field, says):
+    _edit(tiny_run_path, name, change)
+    error = _error(tiny_run_path)
+    assert error.file == tiny_run_path / name
+    assert error.field == field
+    assert says in str(error)
+    last = field.split(".")[-1].split("[")[0]
+    if says != "is missing":
+        assert f'"{last}"' in (tiny_run_path / name).read_text().split("\n")[error.line - 1] or (
+            "[" in field.split(".")[-1])
+
+
+def test_a_point_may_not_occur_twice(tiny_run_path):
+    _edit(tiny_run_path, "summary.json",
+          lambda value: value["points"].append(value["points"][0]))
+    assert "occurs twice" in str(_error(tiny_run_path))
+
+
+def test_what_is_not_json_is_named_with_its_line(tiny_run_path):
+    file = tiny_run_path / "summary.json"
+    lines = file.read_text().split("\n")
+    lines[4] = lines[4] + " oops"
+    file.write_text("\n".join(lines))
+    error = _error(tiny_run_path)
+    assert error.file == file and error.line in (5, 6) and "is not JSON" in str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe{}", b"[" * 100_000, b"[]", b"1" * 5000])
+def test_rubbish_is_an_error_and_not_a_traceback(tiny_run_path, content):
+    (tiny_run_path / "manifest.json").write_bytes(content)
+    assert _error(tiny_run_path).file == tiny_run_path / "manifest.json"
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "samples.jsonl"])
+def test_a_missing_file_is_named(tiny_run_path, name):
+    (tiny_run_path / name).unlink()
+    assert str(_error(tiny_run_path)) == f"{tiny_run_path / name}: is missing"
+
+
+def test_a_path_that_is_no_run(tmp_path):
+    assert "is not a run directory" in str(_error(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("keep", [1, 40, -2])
+def test_a_cut_off_last_line_is_tolerated_and_reported(tiny_run_path, keep):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_bytes().rstrip(b"\n").split(b"\n")
+    file.write_bytes(b"\n".join(lines[:-1] + [lines[-1][:keep]]))
+    run = load.load_run(tiny_run_path)
+    assert len(run.samples) == len(lines) - 1
+    assert run.notes == [f"{file}:{len(lines)}: the last line is cut off and was left out"]
+
+
+def test_a_cut_off_line_that_is_not_the_last_is_an_error(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_bytes().split(b"\n")
+    lines[1] = lines[1][:40]
+    file.write_bytes(b"\n".join(lines))
+    assert _error(tiny_run_path).line == 2
+
+
+def test_a_whole_last_line_without_line_feed_counts(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    text = file.read_text()
+    file.write_text(text.rstrip("\n"))
+    run = load.load_run(tiny_run_path)
+    assert run.notes == [] and len(run.samples) == text.count("\n")
+
+
+def test_a_run_without_complete_is_reported(tiny_run_path):
+    (tiny_run_path / "COMPLETE").unlink()
+    run = load.load_run(tiny_run_path)
+    assert not run.complete
+    assert len(run.notes) == 1 and "COMPLETE" in run.notes[0]
+
+
+def test_a_run_without_theory_is_reported(tiny_run_path):
+    (tiny_run_path / "theory.json").unlink()
+    run = load.load_run(tiny_run_path)
+    assert run.theory.empty and "theory.json" in run.notes[0]
+
+
+def test_the_same_run_twice_is_refused(tiny_run_path):
+    with pytest.raises(load.RunError, match="is the same run"):
+        load.load_runs([tiny_run_path, tiny_run_path])

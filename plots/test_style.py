@@ -1,0 +1,106 @@
+import pathlib
+import subprocess
+import sys
+
+import matplotlib
+
+from plots import selection, style, testing
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def test_known_filters_differ_in_colour_and_in_marker():
+    looks = style.filter_looks(testing.FILTERS)
+    assert len({look.colour for look in looks.values()}) == len(testing.FILTERS)
+    assert len({look.marker for look in looks.values()}) == len(testing.FILTERS)
+
+
+def test_the_pool_repeats_no_colour_and_no_marker():
+    known = [style._KNOWN[name] for name in testing.FILTERS]
+    colours = [colour.lower() for colour, _ in [*known, *style._POOL]]
+    markers = [marker for _, marker in [*known, *style._POOL]]
+    assert len(set(colours)) == len(colours) and len(set(markers)) == len(markers)
+
+
+def test_a_new_filter_gets_a_look_of_its_own_that_depends_on_its_name_alone():
+    alone = style.filter_looks(["sorted_fingerprints"])["sorted_fingerprints"]
+    among = style.filter_looks([*testing.FILTERS, "sorted_fingerprints"])
+    assert among["sorted_fingerprints"] == alone
+    assert len({look.colour for look in among.values()}) == len(among)
+    assert style.filter_looks(testing.FILTERS) == {
+        name: look for name, look in among.items() if name in testing.FILTERS}
+
+
+def test_looks_are_the_same_in_another_process():
+    """str hashes are salted per process, so a look must not come from hash()."""
+    program = ("from plots import style\n"
+               "print([style.filter_looks([n])[n].colour for n in ('xor', 'vqf', 'prefix')])")
+    outputs = {subprocess.run([sys.executable, "-c", program], cwd=_ROOT, check=True, text=True,
+                              capture_output=True, env={"PYTHONHASHSEED": seed}).stdout
+               for seed in ("1", "2")}
+    assert len(outputs) == 1
+
+
+def test_many_new_filters_all_differ():
+    names = [f"filter_{i}" for i in range(40)]
+    looks = style.filter_looks([*names, *testing.FILTERS])
+    assert len({look[:2] for look in looks.values()}) == 45
+    twelve = style.filter_looks([*names[:12], *testing.FILTERS])
+    assert len({look.colour for look in twelve.values()}) == 17
+
+
+def test_variants_share_colour_and_marker_and_differ_in_line_and_fill(full_run):
+    looks = style.series_looks(full_run.points)
+    plain, enhanced = looks["km_bloom", "probing=plain"], looks["km_bloom", "probing=enhanced"]
+    assert plain[:2] == enhanced[:2]
+    assert plain.linestyle != enhanced.linestyle and plain.fill != enhanced.fill
+
+
+def _luminance(colour):
+    """Relative luminance (WCAG 2.1)."""
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+                for c in matplotlib.colors.to_rgb(colour)]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), channels))
+
+
+def test_every_colour_stands_out_from_white_paper():
+    for colour, _ in [*style._KNOWN.values(), *style._POOL]:
+        assert 1.05 / (_luminance(colour) + 0.05) > 1.5, colour
+
+
+def test_printable_keeps_two_names_two_names():
+    assert style.printable("\u8fc7\u6ee4") == "U+8FC7U+6EE4"
+    assert style.printable("a$b$") == r"a\$b\$"
+    assert style.printable("f\u00fcnf \u03b1") == "f\u00fcnf \u03b1"
+    assert "\n" not in style.printable("a\nb")
+    assert len(style.printable("x" * 100, 44)) == 44
+
+
+def test_counts_are_exact_and_short():
+    assert [style.count(n) for n in (7, 1000, 30_000, 123_456, 10 ** 8)] == [
+        "7", "10\u00b3", "3\u00d710\u2074", "123456", "10\u2078"]
+    assert style.bytes_label(32 << 10) == "32 KiB" and style.bytes_label(48) == "48 B"
+
+
+def test_a_log_axis_has_labels_even_if_all_values_are_alike():
+    _, ((axes,),) = style.new_figure(3)
+    style.log_axis(axes.yaxis, [2.3, 2.31])
+    low, high = axes.get_ylim()
+    assert low < 2.3 and high > 2.31
+    assert len([t for t in axes.get_yticks() if low <= t <= high]) >= 2
+
+
+def test_the_users_matplotlibrc_does_not_count(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("font.size: 30\nbackend: TkAgg\naxes.facecolor: red\n")
+    program = ("from plots import style\nimport matplotlib as m\n"
+               "print(m.rcParams['font.size'], m.rcParams['axes.facecolor'], m.get_backend())")
+    result = subprocess.run([sys.executable, "-c", program], cwd=_ROOT, text=True, check=True,
+                            capture_output=True, env={"MPLCONFIGDIR": str(tmp_path)})
+    assert result.stdout.lower().split() == ["8.0", "white", "agg"]
+
+
+def test_the_order_of_legends_puts_the_floor_last():
+    handles = {("touch_lines", "lines=1"): "floor", ("ribbon", "w=128"): "r128",
+               ("ribbon", "w=64"): "r64", ("xor", ""): "xor"}
+    assert style.in_legend_order(handles) == ["r64", "r128", "xor", "floor"]
+    assert set(selection.BASELINES) == set(testing.BASELINES)
