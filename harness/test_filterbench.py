@@ -24,6 +24,10 @@ TINY = {
 }
 
 
+# Filters (parameters times keys), each with one build and two modes of two shares and two targets.
+POINTS_OF_TINY = (2 * 2 + 2) * (1 + 2 * 2 * 2)
+
+
 def filterbench(*arguments, **options):
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
                           timeout=300, **options)
@@ -98,7 +102,7 @@ def test_a_killed_sweep_stays_readable_and_resumes(tmp_path, seed):
     results = tmp_path / "results"
     process = subprocess.Popen([PROGRAM, "run", path, "--results", results],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(results.glob("*/*/samples.jsonl")):
+    while not list(results.glob("*/*/manifest.json")):
         time.sleep(0.005)
     time.sleep(random.Random(seed).uniform(0, 0.5))
     process.kill()
@@ -114,7 +118,7 @@ def test_a_killed_sweep_stays_readable_and_resumes(tmp_path, seed):
     assert f"{len(before)} reused" in done.stderr
     after = read_samples(run)
     assert after[:len(before)] == before
-    assert len({identity(sample) for sample in after}) == len(after) == 2 * (4 * 2 + 8 * 6)
+    assert len({identity(sample) for sample in after}) == len(after) == POINTS_OF_TINY * 2
     assert (run / "COMPLETE").exists()
 
 
@@ -159,7 +163,7 @@ def test_resuming_with_another_spec_is_refused(finished, tmp_path):
 
 @pytest.mark.parametrize("arguments, problem", [
     ([], "subcommand is required"),
-    (["measure"], "measure"),
+    (["measure"], "subcommand"),
     (["run"], "spec is required"),
     (["run", "quik"], "did you mean 'quick'?"),
     (["plan", "/no/such/spec.json"], "/no/such/spec.json"),
@@ -224,7 +228,7 @@ def test_keys_of_a_file(tmp_path):
                             "key_sets": {"kind": "file", "path": str(path)},
                             "hashings": ["prehashed", "xxh3_bytes"],
                             "negative_shares": [0, 0.5, 1]}]}
-        done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / path.name)
+        done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results")
         assert done.returncode == 0, done.stderr
         samples = read_samples(Path(done.stdout.strip()))
         assert {sample["status"] for sample in samples} == {"ok"}

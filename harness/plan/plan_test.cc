@@ -108,6 +108,8 @@ struct BadPlan {
   const char* problem;
 };
 
+void PrintTo(const BadPlan& bad, std::ostream* out) { *out << bad.sweep; }
+
 class BadPlanTest : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(BadPlanTest, TheErrorNamesFileLineAndField) {

@@ -70,6 +70,7 @@ class LineRecorder : public json::json_sax_t {
     if (!level.names.insert(name).second && duplicate_.empty()) {
       level.token = name;
       duplicate_ = Pointer();
+      line_of_->insert_or_assign(duplicate_, *line_);
     }
     level.token = name;
     Note();

@@ -42,6 +42,8 @@ struct BadSpec {
   const char* problem;  // what it says
 };
 
+void PrintTo(const BadSpec& bad, std::ostream* out) { *out << bad.text; }
+
 class BadSpecTest : public ::testing::TestWithParam<BadSpec> {};
 
 TEST_P(BadSpecTest, TheErrorNamesFileLineAndField) {
