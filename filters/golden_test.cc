@@ -1,0 +1,165 @@
+// The same keys, parameters and seed give the same bytes and the same answers, on every machine and
+// after every change of the code: filters/golden.json says which. A change that is meant to move
+// them is made visible by writing the file anew,
+//
+//   FILTERBENCH_UPDATE_GOLDENS=filters/golden.json build/filters_test --gtest_filter=Golden.Update
+//
+// and by explaining the difference in the commit. A new filter gets its block in the same way.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "filters/filter.h"
+#include "filters/hash.h"
+#include "filters/params_json.h"
+#include "filters/test_support.h"
+
+namespace filterbench {
+namespace {
+
+constexpr const char* kUpdateVariable = "FILTERBENCH_UPDATE_GOLDENS";
+constexpr uint64_t kAbsent = 100000;
+
+std::string HowToUpdate() {
+  return fmt::format(
+      "\n  {}=filters/golden.json build/filters_test --gtest_filter=Golden.Update\nwrites it anew.",
+      kUpdateVariable);
+}
+
+const nlohmann::json& Goldens() {
+  static const nlohmann::json goldens = [] {
+    std::ifstream file(std::filesystem::path(__FILE__).parent_path() / "golden.json");
+    return file ? nlohmann::json::parse(file) : nlohmann::json::object();
+  }();
+  return goldens;
+}
+
+std::string Digest(const void* data, size_t size) {
+  return fmt::format("{:016x}", XXH3_64bits(data, size));
+}
+
+// What is compared. Keys are the test hashes below `keys`; absent keys are the 100000 that follow,
+// and their answers are digested as bits. The indices of the first ten false positives count from
+// the first absent key.
+template <class F, class Kernel>
+nlohmann::json Observe(const F& filter, const Kernel& kernel, uint64_t keys) {
+  std::vector<uint64_t> bits((kAbsent + 63) / 64);
+  kernel.bits_batched(filter.view(), test::TestHashes(keys, kAbsent).data(), kAbsent, bits.data());
+  std::vector<uint64_t> first;
+  for (uint64_t i = 0; i < kAbsent && first.size() < 10; ++i) {
+    if ((bits[i / 64] >> (i % 64) & 1) != 0) first.push_back(i);
+  }
+  if constexpr (std::endian::native == std::endian::big) {
+    for (uint64_t& word : bits) word = __builtin_bswap64(word);
+  }
+  return {{"table_bytes", filter.Table().size()},
+          {"table_xxh3", Digest(filter.Table().data(), filter.Table().size())},
+          {"answers_xxh3", Digest(bits.data(), bits.size() * sizeof(uint64_t))},
+          {"first_false_positives", first}};
+}
+
+struct Setting {
+  uint64_t keys;
+  uint64_t seed;
+};
+
+// Calls `use(name, params, setting)` for all that is in the file about a filter.
+template <class F, class Use>
+void ForEachSetting(const Use& use) {
+  for (const Setting setting : {Setting{1000, 1}, Setting{20000, 2}}) {
+    for (const auto& [name, params] : test::UsualParams<F>(setting.seed)) {
+      use(name, params, setting);
+    }
+  }
+}
+
+template <class F>
+nlohmann::json Identity(const typename F::Params& params, const Setting& setting) {
+  return {{"keys", setting.keys}, {"seed", setting.seed}, {"params", ParamsToJson<F>(params)}};
+}
+
+template <class F>
+class GoldenTest : public ::testing::Test {};
+TYPED_TEST_SUITE(GoldenTest, test::AllFilters, test::FilterNames);
+
+TYPED_TEST(GoldenTest, BytesAndAnswersAreThoseOfTheFile) {
+  if (std::getenv(kUpdateVariable) != nullptr) GTEST_SKIP() << "the file is being written";
+  const std::string filter_name(TypeParam::kInfo.name);
+  ASSERT_TRUE(Goldens().contains(filter_name))
+      << "filters/golden.json has nothing about " << filter_name << HowToUpdate();
+  std::map<std::string, nlohmann::json> expected;
+  for (const nlohmann::json& entry : Goldens().at(filter_name)) {
+    expected[entry.at("of").dump()] = entry.at("is");
+  }
+  ForEachSetting<TypeParam>([&](const std::string& name, const auto& params,
+                                const Setting& setting) {
+    SCOPED_TRACE(fmt::format("{} keys={} seed={}", name, setting.keys, setting.seed));
+    const std::string identity = Identity<TypeParam>(params, setting).dump();
+    ASSERT_TRUE(expected.contains(identity))
+        << "filters/golden.json has no entry for " << identity << HowToUpdate();
+    const Result<TypeParam> filter = TypeParam::Build(test::TestHashes(0, setting.keys), params);
+    ASSERT_TRUE(filter) << filter.error();
+    for (const auto& kernel : TypeParam::Kernels()) {
+      EXPECT_EQ(Observe(*filter, kernel, setting.keys), expected.at(identity)) << kernel.target;
+    }
+    expected.erase(identity);
+  });
+  for (const auto& [identity, is] : expected) {
+    ADD_FAILURE() << "filters/golden.json has an entry that nobody asks for: " << identity
+                  << HowToUpdate();
+  }
+}
+
+// One block per filter in the order of their names, two lines per setting: a change of one filter
+// is a difference in its own block.
+template <class F>
+std::string Block() {
+  std::vector<std::string> entries;
+  ForEachSetting<F>([&](const std::string& name, const auto& params, const Setting& setting) {
+    const Result<F> filter = F::Build(test::TestHashes(0, setting.keys), params);
+    ASSERT_TRUE(filter) << F::kInfo.name << " " << name << ": " << filter.error();
+    entries.push_back(fmt::format("    {{\"of\": {},\n     \"is\": {}}}",
+                                  Identity<F>(params, setting).dump(),
+                                  Observe(*filter, F::Kernels().back(), setting.keys).dump()));
+  });
+  return fmt::format("  \"{}\": [\n{}\n  ]", F::kInfo.name, fmt::join(entries, ",\n"));
+}
+
+TEST(Golden, Update) {
+  const char* path = std::getenv(kUpdateVariable);
+  if (path == nullptr) GTEST_SKIP() << "only with " << kUpdateVariable << "=PATH";
+  std::map<std::string_view, std::string> blocks;
+  Catalogue::ForEach([&]<class F>() { blocks[F::kInfo.name] = Block<F>(); });
+  if (::testing::Test::HasFailure()) return;
+  std::vector<std::string> in_order;
+  for (const auto& [name, block] : blocks) in_order.push_back(block);
+  std::ofstream file(path);
+  file << fmt::format("{{\n{}\n}}\n", fmt::join(in_order, ",\n"));
+  file.close();
+  ASSERT_TRUE(file) << "cannot write " << path;
+}
+
+TEST(Golden, FileIsAboutFiltersOfTheCatalogue) {
+  if (!kFiltersNotBuilt.empty()) GTEST_SKIP() << "filters that are not built keep their blocks";
+  std::set<std::string_view> known;
+  Catalogue::ForEach([&]<class F>() { known.insert(F::kInfo.name); });
+  for (const auto& [name, block] : Goldens().items()) {
+    EXPECT_TRUE(known.contains(name)) << name << HowToUpdate();
+  }
+}
+
+}  // namespace
+}  // namespace filterbench
