@@ -73,7 +73,10 @@ double SlotsFor(uint64_t n, const Request& request, const Ribbon::Params& params
   const double keys = static_cast<double>(n);
   const int width = static_cast<int>(Ribbon::WidthBits(params.width));
   if (params.system == Ribbon::System::kStandard) {
-    return keys * theory::RibbonSlotsPerKey(n, width);
+    // Few keys are a dense system: a random one with 8 columns more than rows has full rank with a
+    // probability of more than 1 - 2^-8, and borders take a little more.
+    constexpr double kSpareSlots = 8;
+    return std::max(keys * theory::RibbonSlotsPerKey(n, width), keys + kSpareSlots);
   }
   return keys * theory::HomogeneousRibbonSlotsPerKey(HomogeneousColumns(request, width), width) +
          theory::HomogeneousRibbonExtraSlots(width);

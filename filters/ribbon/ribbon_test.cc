@@ -1,0 +1,351 @@
+#include "filters/ribbon/ribbon.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "filters/theory.h"
+
+namespace filterbench {
+namespace {
+
+using ::testing::HasSubstr;
+using Width = Ribbon::Width;
+using System = Ribbon::System;
+
+constexpr double kFalseAlarm = 1e-9;
+
+// Mix64 is a bijection: different indices are different hashes.
+std::vector<uint64_t> Hashes(uint64_t first, uint64_t n) {
+  std::vector<uint64_t> hashes(n);
+  for (uint64_t i = 0; i < n; ++i) hashes[i] = Mix64(first + i);
+  return hashes;
+}
+
+uint64_t CountFalseNegatives(const Ribbon& filter, const std::vector<uint64_t>& hashes) {
+  return hashes.size() - CountContained(filter, hashes);
+}
+
+struct Kind {
+  Width width;
+  System system;
+};
+constexpr Kind kKinds[] = {{Width::k64, System::kStandard},
+                           {Width::k64, System::kHomogeneous},
+                           {Width::k128, System::kStandard},
+                           {Width::k128, System::kHomogeneous}};
+
+TEST(RibbonTest, EveryNumberOfKeysBuildsWithinItsBudget) {
+  for (const Kind kind : kKinds) {
+    for (uint64_t n = 0; n <= 2000; ++n) {
+      const uint64_t seed = n % 7;
+      const auto hashes = Hashes(n * 10'000, n);
+      const auto filter =
+          Ribbon::Build(hashes, {.width = kind.width, .system = kind.system, .seed = seed});
+      ASSERT_TRUE(filter) << filter.error();
+      ASSERT_EQ(CountFalseNegatives(*filter, hashes), 0u) << n;
+      ASSERT_EQ(filter->report().distinct_keys, n);
+      if (filter->shape().max_columns() > 1) {
+        ASSERT_LE(filter->Table().size() * 8, 10 * n) << n;
+      }
+      if (kind.system == System::kHomogeneous) {
+        ASSERT_EQ(filter->report().attempts, 1u);
+      }
+    }
+  }
+}
+
+TEST(RibbonTest, EmptyFilterDeniesEverything) {
+  for (const Kind kind : kKinds) {
+    const auto filter = Ribbon::Build({}, {.width = kind.width, .system = kind.system});
+    ASSERT_TRUE(filter);
+    EXPECT_EQ(CountContained(*filter, Hashes(0, 1000)), 0u);
+    EXPECT_FALSE(filter->MayContain(0));
+    EXPECT_EQ(filter->ExpectedFpr()->mean, 0);
+    const auto copy = Ribbon::Deserialize(filter->Serialize());
+    ASSERT_TRUE(copy) << copy.error();
+    EXPECT_FALSE(copy->MayContain(0));
+  }
+}
+
+TEST(RibbonTest, FirstSeedWorksAtLeast19TimesOutOf20) {
+  for (const Width width : {Width::k64, Width::k128}) {
+    for (const uint64_t n : {59u, 121u, 250u, 1000u, 10'000u}) {
+      constexpr uint64_t kTrials = 200;
+      uint64_t failures = 0;
+      for (uint64_t seed = 0; seed < kTrials; ++seed) {
+        const auto filter = Ribbon::Build(Hashes(seed << 32, n), {.width = width, .seed = seed});
+        ASSERT_TRUE(filter) << filter.error();
+        failures += filter->report().attempts > 1 ? 1 : 0;
+      }
+      EXPECT_GE(theory::BinomialUpperTail(failures, kTrials, 0.05), kFalseAlarm)
+          << n << " keys: " << failures;
+    }
+  }
+}
+
+TEST(RibbonTest, LaterAttemptsAreReportedAndSurviveTheWire) {
+  bool seen = false;
+  for (uint64_t seed = 0; seed < 400 && !seen; ++seed) {
+    const auto hashes = Hashes(seed << 32, 2000);
+    const auto filter = Ribbon::Build(hashes, {.width = Width::k64, .seed = seed});
+    ASSERT_TRUE(filter);
+    seen = filter->report().attempts > 1;
+    if (!seen) continue;
+    const auto copy = Ribbon::Deserialize(filter->Serialize());
+    ASSERT_TRUE(copy) << copy.error();
+    EXPECT_EQ(copy->report().attempts, filter->report().attempts);
+    EXPECT_EQ(CountFalseNegatives(*copy, hashes), 0u);
+  }
+  EXPECT_TRUE(seen);  // at 4 % failures, 400 seeds all work with probability 1e-7
+}
+
+TEST(RibbonTest, DuplicatesAreCountedAndHarmless) {
+  for (const Kind kind : kKinds) {
+    for (const uint64_t distinct : {1u, 50u, 3000u, 20'000u}) {
+      std::vector<uint64_t> hashes = Hashes(0, distinct);
+      for (uint64_t i = 0; i < 2 * distinct; ++i) hashes.push_back(hashes[i % (distinct / 2 + 1)]);
+      const auto filter = Ribbon::Build(hashes, {.width = kind.width, .system = kind.system});
+      ASSERT_TRUE(filter) << filter.error();
+      EXPECT_EQ(filter->report().distinct_keys, distinct);
+      EXPECT_EQ(CountFalseNegatives(*filter, hashes), 0u);
+    }
+  }
+  const std::vector<uint64_t> same(10'000, 12345);
+  const auto filter = Ribbon::Build(same, {});
+  ASSERT_TRUE(filter);
+  EXPECT_EQ(filter->report().distinct_keys, 1u);
+  EXPECT_EQ(filter->report().attempts, 1u);
+}
+
+TEST(RibbonTest, SizeIsAskedForInOneWay) {
+  const auto error = [](const Ribbon::Params& params) {
+    const auto shape = Ribbon::ShapeFor(1000, params, 0);
+    return shape ? std::string() : shape.error();
+  };
+  EXPECT_THAT(error({.fpr = 0.01, .columns = 8}), HasSubstr("contradict"));
+  EXPECT_THAT(error({.bits_per_key = 9, .fpr = 0.01}), HasSubstr("contradict"));
+  EXPECT_THAT(error({.bits_per_key = 9, .columns = 8}), HasSubstr("contradict"));
+  EXPECT_THAT(error({.bits_per_key = 0}), HasSubstr("one must be given"));
+  EXPECT_THAT(error({.fpr = 1e-11}), HasSubstr("fpr: must be"));
+  EXPECT_THAT(error({.columns = 0.5}), HasSubstr("columns: must be"));
+  EXPECT_THAT(error({.bits_per_key = std::nan("")}), HasSubstr("must be"));
+  // The default of bits_per_key gives way; 0 is the same.
+  EXPECT_EQ(error({.columns = 8}), "");
+  EXPECT_EQ(Ribbon::ShapeFor(1000, {.columns = 8}, 0)->columns, 8u);
+  EXPECT_EQ(*Ribbon::ShapeFor(1000, {.columns = 8}, 0),
+            *Ribbon::ShapeFor(1000, {.bits_per_key = 0, .columns = 8}, 0));
+}
+
+TEST(RibbonTest, ColumnsMayBeFractions) {
+  const RibbonShape shape = *Ribbon::ShapeFor(1'000'000, {.columns = 7.25}, 0);
+  EXPECT_EQ(shape.columns, 7u);
+  EXPECT_EQ(shape.blocks - shape.first_wide_block, shape.blocks / 4);
+  const RibbonShape whole = *Ribbon::ShapeFor(1'000'000, {.columns = 7}, 0);
+  EXPECT_EQ(whole.first_wide_block, whole.blocks);
+  EXPECT_EQ(whole.words(), 7 * whole.blocks);
+}
+
+TEST(RibbonTest, FprIsMetFromBelowAndClosely) {
+  for (const double fpr : {0.5, 0.3, 0.01, 1.0 / 128, 1e-3, 1e-5, 3e-10}) {
+    const auto filter = Ribbon::Build(Hashes(0, 100'000), {.fpr = fpr});
+    ASSERT_TRUE(filter) << filter.error();
+    EXPECT_LE(filter->ExpectedFpr()->mean, fpr);
+    // One block of 1,600 is the grain.
+    EXPECT_GE(filter->ExpectedFpr()->mean, fpr * (1 - 1e-3));
+  }
+}
+
+TEST(RibbonTest, SizesBeyond32BitsAndTheLimit) {
+  const uint64_t n = uint64_t{1} << 33;
+  const RibbonShape shape = *Ribbon::ShapeFor(n, {.columns = 7.5}, 0);
+  EXPECT_GT(shape.slots(), n);
+  const uint64_t starts = Ribbon::StartsFor(shape, Width::k128);
+  EXPECT_EQ(RibbonHash::Start(UINT64_MAX, starts), starts - 1);
+  EXPECT_EQ(RibbonHash::Start(0, starts), 0u);
+  EXPECT_EQ((starts - 1 + 127) / 64, shape.blocks - 1);
+  EXPECT_THAT(Ribbon::ShapeFor(uint64_t{1} << 36, {}, 0).error(), HasSubstr("too large"));
+  EXPECT_THAT(Ribbon::ShapeFor(UINT64_MAX, {.system = System::kHomogeneous}, 0).error(),
+              HasSubstr("too large"));
+}
+
+TEST(RibbonTest, FprOfTheStandardFilterAgreesWithTheory) {
+  constexpr uint64_t kQueries = 2'000'000;
+  const auto queries = Hashes(uint64_t{1} << 40, kQueries);
+  for (const Width width : {Width::k64, Width::k128}) {
+    for (const double bits_per_key : {2.0, 4.0, 8.0, 10.0, 12.0, 20.0}) {
+      const auto filter =
+          Ribbon::Build(Hashes(0, 50'000), {.bits_per_key = bits_per_key, .width = width});
+      ASSERT_TRUE(filter);
+      const uint64_t found = CountContained(*filter, queries);
+      EXPECT_TRUE(theory::FprAgrees(found, kQueries, *filter->ExpectedFpr(), kFalseAlarm))
+          << bits_per_key << ": " << found << " against " << filter->ExpectedFpr()->mean * kQueries;
+    }
+  }
+}
+
+// The block where a row starts decides, also for rows that reach from a narrow into a wide block.
+TEST(RibbonTest, NarrowAndWideStartsHaveTheirOwnRate) {
+  for (const Width width : {Width::k64, Width::k128}) {
+    const auto filter = Ribbon::Build(Hashes(0, 50'000), {.columns = 4.5, .width = width});
+    ASSERT_TRUE(filter);
+    const auto view = filter->view();
+    const uint64_t border = filter->shape().first_wide_block * RibbonShape::kBlockSlots;
+    uint64_t asked[3] = {};
+    uint64_t found[3] = {};
+    for (const uint64_t hash : Hashes(uint64_t{1} << 40, 4'000'000)) {
+      const uint64_t start = RibbonHash::Start(RibbonHash::Mix(hash, view.salt), view.starts);
+      const int region = start >= border ? 2 : start + 128 > border ? 1 : 0;
+      ++asked[region];
+      found[region] += view.MayContain(hash) ? 1 : 0;
+    }
+    ASSERT_GT(asked[1], 5'000u);
+    EXPECT_TRUE(theory::FprAgrees(found[0], asked[0], {1.0 / 16}, kFalseAlarm));
+    EXPECT_TRUE(theory::FprAgrees(found[1], asked[1], {1.0 / 16}, kFalseAlarm));
+    EXPECT_TRUE(theory::FprAgrees(found[2], asked[2], {1.0 / 32}, kFalseAlarm));
+  }
+}
+
+TEST(RibbonTest, FprOfTheHomogeneousFilterAgreesWithTheory) {
+  constexpr uint64_t kQueries = 1'000'000;
+  const auto queries = Hashes(uint64_t{1} << 40, kQueries);
+  for (const Width width : {Width::k64, Width::k128}) {
+    for (const double columns : {4.0, 7.5, 8.0}) {
+      const auto filter =
+          Ribbon::Build(Hashes(0, 1'000'000),
+                        {.columns = columns, .width = width, .system = System::kHomogeneous});
+      ASSERT_TRUE(filter);
+      const uint64_t found = CountContained(*filter, queries);
+      EXPECT_TRUE(theory::FprAgrees(found, kQueries, *filter->ExpectedFpr(), kFalseAlarm))
+          << columns << ": " << found << " against " << filter->ExpectedFpr()->mean * kQueries;
+      // No instance is better than its columns.
+      EXPECT_GE(theory::BinomialLowerTail(found, kQueries, theory::RibbonFpr(columns)),
+                kFalseAlarm);
+    }
+  }
+}
+
+// Where the table is small or n next to a border of blocks, some slots must stay free.
+TEST(RibbonTest, SmallHomogeneousFiltersAreNotSolved) {
+  const auto queries = Hashes(uint64_t{1} << 40, 20'000);
+  for (const Width width : {Width::k64, Width::k128}) {
+    for (const uint64_t n : {1u, 30u, 58u, 63u, 117u, 122u, 175u, 234u, 488u, 936u, 1872u}) {
+      uint64_t found = 0;
+      constexpr uint64_t kSeeds = 10;
+      for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+        const auto filter = Ribbon::Build(
+            Hashes(seed << 32, n),
+            {.columns = 8, .width = width, .system = System::kHomogeneous, .seed = seed});
+        ASSERT_TRUE(filter);
+        found += CountContained(*filter, queries);
+      }
+      const uint64_t asked = kSeeds * queries.size();
+      // A tenth more than 2^-8 is allowed for the excess of small tables.
+      EXPECT_GE(theory::BinomialUpperTail(found, asked, 1.1 / 256), kFalseAlarm) << n;
+      EXPECT_GE(theory::BinomialLowerTail(found, asked, 1.0 / 256), kFalseAlarm) << n;
+    }
+  }
+}
+
+TEST(RibbonTest, KernelsAnswerAsTheReferenceDoes) {
+  const auto keys = Hashes(0, 3000);
+  auto queries = Hashes(uint64_t{1} << 40, 1200);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    if (Mix64(i) % 4 != 0) queries[i] = keys[i];
+  }
+  for (const Kind kind : kKinds) {
+    for (const double columns : {1.0, 2.5, 4.0, 4.5, 7.0, 7.25, 8.0, 8.5, 11.0, 16.5, 31.5, 32.0}) {
+      const auto filter = Ribbon::Build(
+          keys, {.columns = columns, .width = kind.width, .system = kind.system});
+      ASSERT_TRUE(filter) << filter.error();
+      auto view = filter->view();
+      for (const bool prefetch : {false, true}) {
+        view.prefetch = prefetch;
+        for (const auto& kernel : Ribbon::Kernels()) {
+          for (const size_t n : {0, 1, 7, 8, 9, 63, 64, 65, 130, 1023, 1024, 1025, 1190}) {
+            const uint64_t* begin = queries.data() + n % 5;
+            constexpr uint64_t kUntouched = 0x5555555555555555;
+            std::vector<uint64_t> bits((n + 63) / 64 + 1, kUntouched);
+            kernel.bits_batched(view, begin, n, bits.data());
+            std::vector<uint64_t> expected(bits.size(), 0);
+            expected.back() = kUntouched;
+            uint64_t count = 0;
+            for (size_t i = 0; i < n; ++i) {
+              const uint64_t answer = view.MayContain(begin[i]) ? 1 : 0;
+              expected[i / 64] |= answer << (i % 64);
+              count += answer;
+            }
+            ASSERT_EQ(bits, expected) << kernel.target << " " << columns << " " << n;
+            ASSERT_EQ(kernel.count_batched(view, begin, n), count);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RibbonTest, PeakMemoryHoldsTheMatrix) {
+  constexpr uint64_t kKeys = 100'000;
+  const auto filter = Ribbon::Build(Hashes(0, kKeys), {});
+  ASSERT_TRUE(filter);
+  // 16 bytes of row, 4 of result per slot; 8 per ordered key.
+  EXPECT_GE(filter->report().peak_bytes, filter->shape().slots() * 20 + kKeys * 8);
+  EXPECT_LE(filter->report().peak_bytes, filter->shape().slots() * 20 + kKeys * 8 + (16 << 20));
+}
+
+// shared/reference/theory_tables.json: ribbon_standard_overhead (RocksDB's capacities at 95 %),
+// ribbon_homogeneous_overhead_rule, rocksdb_ribbon_vs_bloom.
+TEST(RibbonTheoryTest, SlotsPerKeyFollowTheTables) {
+  struct Row {
+    uint64_t n;
+    double w64;
+    double w128;
+  };
+  for (const Row& row : {Row{3000, 1.0553, 1.0227}, Row{10'000, 1.0664, 1.0249},
+                         Row{100'000, 1.0925, 1.0353}, Row{300'000, 1.1057, 1.0411},
+                         Row{3'000'000, 1.1335, 1.0538}, Row{10'000'000, 1.1482, 1.0605},
+                         Row{900'000'000, 1.2020, 1.0851}}) {
+    EXPECT_NEAR(theory::RibbonSlotsPerKey(row.n, 64), row.w64, 0.006) << row.n;
+    EXPECT_NEAR(theory::RibbonSlotsPerKey(row.n, 128), row.w128, 0.004) << row.n;
+  }
+  for (uint64_t n = 1; n < (uint64_t{1} << 40); n = n * 3 / 2 + 1) {
+    EXPECT_LE(theory::RibbonSlotsPerKey(n, 64), theory::RibbonSlotsPerKey(n + n / 2 + 1, 64)) << n;
+  }
+  EXPECT_EQ(theory::HomogeneousRibbonSlotsPerKey(8, 64), 1.09375);
+  EXPECT_EQ(theory::HomogeneousRibbonSlotsPerKey(11, 64), 1.10546875);
+  EXPECT_EQ(theory::HomogeneousRibbonSlotsPerKey(16, 128), 1.0625);
+}
+
+TEST(RibbonTheoryTest, MixedColumns) {
+  EXPECT_EQ(theory::RibbonFpr(7, 0), 1.0 / 128);
+  EXPECT_EQ(theory::RibbonFpr(7, 1), 1.0 / 256);
+  EXPECT_NEAR(theory::RibbonFpr(6.779817651899947), 0.009532674594531667, 1e-15);
+  EXPECT_NEAR(theory::RibbonFpr(12.60026589230452), 0.0001708659799432958, 1e-17);
+  EXPECT_FALSE(Ribbon::TheoryFpr(1.0));
+  EXPECT_NEAR(*Ribbon::TheoryFpr(10), theory::RibbonFpr(10 / theory::RibbonSlotsPerKey(1'000'000, 128)),
+              1e-15);
+}
+
+// Shares of 2 * 60 filters of 1e5 keys with 64-bit rows in solved regions, simulated with random
+// rows: mean over instances, and the deviation of that mean.
+TEST(RibbonTheoryTest, HomogeneousExcessFollowsSimulations) {
+  struct Row {
+    int columns;
+    double in_span;
+    double deviation;
+  };
+  for (const Row& row : {Row{2, 2.2e-3, 3.7e-4}, Row{4, 8.8e-4, 2.1e-4}, Row{8, 2.0e-4, 1.0e-4}}) {
+    const FprEstimate estimate = theory::HomogeneousRibbonFpr(100'000, row.columns, 0, 64);
+    const double nominal = theory::RibbonFpr(row.columns, 0);
+    EXPECT_NEAR((estimate.mean - nominal) / (1 - nominal), row.in_span, 4 * row.deviation);
+    EXPECT_GT(estimate.instance_sd, 0);
+  }
+}
+
+}  // namespace
+}  // namespace filterbench
