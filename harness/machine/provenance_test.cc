@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <regex>
 #include <string>
 
 #include "harness/machine/fixture_tree.h"
@@ -18,21 +17,23 @@ using nlohmann::json;
 
 TEST(ProvenanceTest, EveryFieldIsThere) {
   const json provenance = ReadProvenance();
-  EXPECT_TRUE(std::regex_match(std::string(provenance["compiler"]),
-                               std::regex("(GCC|Clang) [0-9]+\\.[0-9]+\\.[0-9]+")));
+  const std::string compiler = provenance["compiler"];
+  EXPECT_TRUE(compiler.starts_with("GCC ") || compiler.starts_with("Clang ")) << compiler;
   EXPECT_TRUE(provenance["flags"].is_string());
   EXPECT_TRUE(provenance["assertions"].is_boolean());
   ASSERT_EQ(provenance["libraries"].size(), 6u);
   for (const auto& [library, version] : provenance["libraries"].items()) {
-    EXPECT_TRUE(std::regex_search(std::string(version), std::regex("^[0-9]+\\.[0-9]+")))
-        << library << " " << version;
+    const std::string text = version;
+    EXPECT_EQ(text.find_first_not_of("0123456789."), std::string::npos) << library << " " << text;
+    EXPECT_NE(text.find('.'), std::string::npos) << library << " " << text;
   }
   EXPECT_EQ(provenance["git_commit"].is_null(), provenance["git_dirty"].is_null());
   if (provenance["git_commit"].is_null()) {
     EXPECT_FALSE(std::string(provenance["git_commit_reason"]).empty());
   } else {
-    EXPECT_TRUE(
-        std::regex_match(std::string(provenance["git_commit"]), std::regex("[0-9a-f]{40}")));
+    const std::string commit = provenance["git_commit"];
+    EXPECT_EQ(commit.size(), 40u);
+    EXPECT_EQ(commit.find_first_not_of("0123456789abcdef"), std::string::npos) << commit;
     EXPECT_TRUE(provenance["git_dirty"].is_boolean());
   }
 }
