@@ -1,6 +1,7 @@
 // Lookups of Cuckoo in vectors: tags and buckets of several keys are computed at once, the two
 // buckets of each key are gathered into 64-bit lanes and all eight slots are compared there, tags
-// of 12 bits as they are packed.
+// of 12 bits as they are packed. The loops are not those of BatchedLoops: these overlap one
+// sub-batch with the next.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/cuckoo/cuckoo_kernel.cc"
@@ -109,94 +110,136 @@ HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table, const uint64_t* HW
 #endif
 }
 
-// Two passes over a sub-batch: places of all keys into buffers in the first-level cache, then the
-// comparisons, with prefetches of both buckets that run kAhead keys before them.
-struct CuckooAnswer {
-  static constexpr size_t kSubBatch = 256;
-  static constexpr size_t kAhead = 32;
-  static_assert(kAhead % hn::MaxLanes(D64()) == 0 && kSubBatch % kAhead == 0);
+// The places of the keys of one word of answers.
+template <int kBits>
+struct PlacesOfWord {
+  static constexpr size_t kKeys = 64;
+  HWY_ALIGN uint64_t first_offsets[kKeys];
+  HWY_ALIGN uint64_t second_offsets[kKeys];
+  HWY_ALIGN uint64_t tags[kKeys];
 
-  template <int kBits>
-  struct Buffers {
-    HWY_ALIGN uint64_t first_offsets[kSubBatch];
-    HWY_ALIGN uint64_t second_offsets[kSubBatch];
-    HWY_ALIGN uint64_t tags[kSubBatch];
-
-    HWY_INLINE void ComputePlaces(const Cuckoo::SizedView<kBits>& view,
-                                  const uint64_t* HWY_RESTRICT hashes, size_t n) {
-      const D64 d;
-      const size_t lanes = hn::Lanes(d);
-      const V64 buckets = hn::Set(d, view.buckets);
-      const V64 salt = hn::Set(d, view.salt);
-      for (size_t i = 0; i < n; i += lanes) {
-        const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-        hn::Store(ByteOffset<kBits>(places.bucket), d, first_offsets + i);
-        hn::Store(ByteOffset<kBits>(places.partner), d, second_offsets + i);
-        hn::Store(places.tag, d, tags + i);
-      }
+  HWY_INLINE void Compute(const Cuckoo::SizedView<kBits>& view,
+                          const uint64_t* HWY_RESTRICT hashes) {
+    const D64 d;
+    const V64 buckets = hn::Set(d, view.buckets);
+    const V64 salt = hn::Set(d, view.salt);
+    for (size_t i = 0; i < kKeys; i += hn::Lanes(d)) {
+      const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
+      hn::Store(ByteOffset<kBits>(places.bucket), d, first_offsets + i);
+      hn::Store(ByteOffset<kBits>(places.partner), d, second_offsets + i);
+      hn::Store(places.tag, d, tags + i);
     }
-    // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
-    void ComputePlacesOfHugeTable(const Cuckoo::SizedView<kBits>& view,
-                                  const uint64_t* HWY_RESTRICT hashes, size_t n) {
-      for (size_t i = 0; i < n; ++i) {
-        const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view.salt, view.buckets);
-        first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
-        second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
-        tags[i] = place.tag;
-      }
+  }
+  // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
+  void ComputeForHugeTable(const Cuckoo::SizedView<kBits>& view,
+                           const uint64_t* HWY_RESTRICT hashes) {
+    for (size_t i = 0; i < kKeys; ++i) {
+      const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view.salt, view.buckets);
+      first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
+      second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
+      tags[i] = place.tag;
     }
-    HWY_INLINE void Prefetch(const std::byte* table, size_t from, size_t to) const {
-      for (size_t i = from; i < to; ++i) {
-        hwy::Prefetch(table + first_offsets[i]);
-        hwy::Prefetch(table + second_offsets[i]);
-      }
-    }
-    // One answer per lane for the keys from i on, as bits.
-    HWY_INLINE uint64_t Compare(const std::byte* HWY_RESTRICT table, size_t i) const {
-      const D64 d;
-      const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
-      const V64 pattern = Repeat<kBits>(hn::Load(d, tags + i));
-      const V64 first = LoadWords(table, first_offsets + i);
-      const V64 second = LoadWords(table, second_offsets + i);
-      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
-                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
-      return MaskToBits(d, hn::Ne(hn::And(missing, highest), highest));
-    }
-  };
-
-  template <int kBits>
-  static void Words(const Cuckoo::SizedView<kBits>& view, const uint64_t* HWY_RESTRICT hashes,
-                    size_t n, uint64_t* HWY_RESTRICT words) {
-    const size_t lanes = hn::Lanes(D64());
-    const size_t whole = n - n % lanes;
-    Buffers<kBits> buffers;
-    if (view.buckets >> 32 == 0) {
-      buffers.ComputePlaces(view, hashes, whole);
-    } else {
-      buffers.ComputePlacesOfHugeTable(view, hashes, whole);
-    }
-    if (view.prefetch) buffers.Prefetch(view.table, 0, std::min(kAhead, whole));
-    for (size_t begin = 0; begin < n; begin += 64) {
-      const size_t end = std::min(begin + 64, whole);
-      uint64_t word = 0;
-      size_t i = begin;
-      if (view.prefetch) {
-        for (; i < end; i += lanes) {
-          if (i + kAhead < whole) buffers.Prefetch(view.table, i + kAhead, i + kAhead + lanes);
-          word |= buffers.Compare(view.table, i) << (i - begin);
-        }
-      } else {
-        for (; i < end; i += lanes) word |= buffers.Compare(view.table, i) << (i - begin);
-      }
-      for (; i < std::min(begin + 64, n); ++i) {
-        word |= uint64_t{view.MayContain(hashes[i])} << (i - begin);
-      }
-      words[begin / 64] = word;
-    }
+  }
+  // A word that is read at a bucket of 12-bit tags may end in the next line.
+  HWY_INLINE void Prefetch(const std::byte* table, size_t i) const {
+    hwy::Prefetch(table + first_offsets[i]);
+    if (kBits == 12) hwy::Prefetch(table + first_offsets[i] + 7);
+    hwy::Prefetch(table + second_offsets[i]);
+    if (kBits == 12) hwy::Prefetch(table + second_offsets[i] + 7);
+  }
+  // One answer per lane for the keys from i on, as bits.
+  HWY_INLINE uint64_t Compare(const std::byte* HWY_RESTRICT table, size_t i) const {
+    const D64 d;
+    const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
+    const V64 pattern = Repeat<kBits>(hn::Load(d, tags + i));
+    const V64 first = LoadWords(table, first_offsets + i);
+    const V64 second = LoadWords(table, second_offsets + i);
+    const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
+                                NonZeroSlots<kBits>(hn::Xor(second, pattern)));
+    return MaskToBits(d, hn::Ne(hn::And(missing, highest), highest));
   }
 };
 
-Kernel<Cuckoo::View> CuckooKernel() { return BatchedLoops<Cuckoo::View, CuckooAnswer>::Make(); }
+// Calls `use(i, word)` for each word of the answers. Places are computed one word ahead; prefetches
+// run a fixed number of keys before the comparisons and never pause, also not between words.
+template <int kBits, bool kPrefetch, class Use>
+HWY_INLINE void ForEachWord(const Cuckoo::SizedView<kBits>& view,
+                            const uint64_t* HWY_RESTRICT hashes, size_t n, Use use) {
+  constexpr size_t kKeys = PlacesOfWord<kBits>::kKeys;
+  constexpr size_t kAhead = 32;
+  static_assert(kAhead <= kKeys && kAhead % hn::MaxLanes(D64()) == 0);
+  const size_t lanes = hn::Lanes(D64());
+  const size_t words = (n + kKeys - 1) / kKeys;
+  if (words == 0) return;
+
+  // The last word is filled up with hashes whose answers are not used.
+  uint64_t last_hashes[kKeys];
+  std::fill(std::copy(hashes + (words - 1) * kKeys, hashes + n, last_hashes),
+            last_hashes + kKeys, hashes[n - 1]);
+  PlacesOfWord<kBits> ring[2];
+  const auto compute = [&](size_t word) HWY_ATTR {
+    const uint64_t* from = word + 1 == words ? last_hashes : hashes + word * kKeys;
+    if (HWY_LIKELY(view.buckets >> 32 == 0)) {
+      ring[word % 2].Compute(view, from);
+    } else {
+      ring[word % 2].ComputeForHugeTable(view, from);
+    }
+  };
+
+  compute(0);
+  if (kPrefetch) {
+    for (size_t i = 0; i < kAhead; ++i) ring[0].Prefetch(view.table, i);
+  }
+  for (size_t word = 0; word < words; ++word) {
+    const PlacesOfWord<kBits>& places = ring[word % 2];
+    const bool is_last = word + 1 == words;
+    if (!is_last) compute(word + 1);
+    const PlacesOfWord<kBits>& next = ring[(word + 1) % 2];
+    uint64_t bits = 0;
+    size_t i = 0;
+    for (; i < kKeys - kAhead; i += lanes) {
+      if (kPrefetch) {
+        for (size_t j = 0; j < lanes; ++j) places.Prefetch(view.table, i + kAhead + j);
+      }
+      bits |= places.Compare(view.table, i) << i;
+    }
+    for (; i < kKeys; i += lanes) {
+      if (kPrefetch && !is_last) {
+        for (size_t j = 0; j < lanes; ++j) next.Prefetch(view.table, i + kAhead - kKeys + j);
+      }
+      bits |= places.Compare(view.table, i) << i;
+    }
+    if (is_last) bits &= ~uint64_t{0} >> ((words * kKeys - n) % kKeys);
+    use(word, bits);
+  }
+}
+
+template <class Use>
+HWY_INLINE void ForEachWordOf(const Cuckoo::View& any_view, const uint64_t* HWY_RESTRICT hashes,
+                              size_t n, Use use) {
+  any_view.Specialize([&]<int kBits>(const Cuckoo::SizedView<kBits>& view) HWY_ATTR {
+    if (view.prefetch) {
+      ForEachWord<kBits, true>(view, hashes, n, use);
+    } else {
+      ForEachWord<kBits, false>(view, hashes, n, use);
+    }
+  });
+}
+
+uint64_t CountBatched(const Cuckoo::View& view, const uint64_t* hashes, size_t n) {
+  uint64_t count = 0;
+  ForEachWordOf(view, hashes, n,
+                [&](size_t, uint64_t word) HWY_ATTR { count += hwy::PopCount(word); });
+  return count;
+}
+
+void BitsBatched(const Cuckoo::View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
+  ForEachWordOf(view, hashes, n, [&](size_t i, uint64_t word) HWY_ATTR { bits[i] = word; });
+}
+
+Kernel<Cuckoo::View> CuckooKernel() {
+  return MakeKernel<Cuckoo::View>(&CountBatched, &BitsBatched);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
