@@ -63,14 +63,6 @@ class KmBloom {
 
   // How hashes become probes. All of it is pure, so that tables too large to allocate can be tested.
 
-  // The second 64 bits. Multiplication is enough: the hash is uniform already, and the pairs
-  // (hash, second hash) form a lattice in which this multiplier is among the best of 64 bits
-  // (Steele, Vigna, "Computationally easy, spectrally good multipliers for congruential
-  // pseudorandom number generators", 2021). Start and step are the leading bits of the two, hence
-  // evenly spread over all pairs as long as there are fewer than 2^64 of those.
-  static constexpr uint64_t kStepMultiplier = 0xd1342543de82ef95;
-  static constexpr uint64_t SecondHash(uint64_t hash) { return hash * kStepMultiplier; }
-
   // In [0, bits).
   static constexpr uint64_t Start(uint64_t hash, uint64_t bits) { return FastRange64(hash, bits); }
 
@@ -78,14 +70,24 @@ class KmBloom {
   // bits, theory::ForbiddenStepDivisor for plain probing and 1 for enhanced). The allowed steps lie
   // in `forbidden_divisor` runs of bits / forbidden_divisor - 1; the first product ranges over the
   // allowed steps, the second is the number of its run, since it is the same fraction of the runs.
+  // Tables of more than 2^32 bits use 2^32 steps, evenly spaced.
   //
   // What this guarantees: plain probing never revisits a position within k probes, so each key has k
   // distinct positions, except where bits divides lcm(1..k-1): k = 7: 1, 2, 3, 4, 5, 6, 10, 12, 15,
   // 20, 30, 60; the largest for k = 14 is 360360. There, the step is only kept from 0. A step may
   // share factors with `bits` and then reaches bits / gcd(step, bits) positions: k or more of them.
-  static constexpr uint64_t Step(uint64_t second_hash, uint64_t bits, uint64_t forbidden_divisor) {
-    return 1 + FastRange64(second_hash, bits - forbidden_divisor) +
-           FastRange64(second_hash, forbidden_divisor);
+  static constexpr uint64_t Step(uint32_t step_hash, uint64_t bits, uint64_t forbidden_divisor) {
+    const uint64_t fraction = uint64_t{step_hash} << 32;
+    return 1 + FastRange64(fraction, bits - forbidden_divisor) +
+           FastRange64(fraction, forbidden_divisor);
+  }
+
+  // The 32 bits of a hash that decide the step: its low half, which leaves no trace in the start
+  // below 2^32 bits. Above, the start takes the upper bits of that half too; an odd multiplier (the
+  // one of BlockedBloom) brings the others to the front.
+  static constexpr uint32_t kStepMultiplier = 0x9e3779b9;
+  static constexpr uint32_t StepHash(uint64_t hash) {
+    return static_cast<uint32_t>(hash) * kStepMultiplier;
   }
 
   // A walk over the probes of a key: bits >= 1, start < bits, step <= bits.
@@ -137,7 +139,7 @@ class KmBloom {
     static constexpr Probing kFixedProbing = kProbing;
 
     Walk<kProbing> WalkFor(uint64_t hash) const {
-      return {bits, Start(hash, bits), Step(SecondHash(hash), bits, forbidden_divisor)};
+      return {bits, Start(hash, bits), Step(StepHash(hash), bits, forbidden_divisor)};
     }
     bool MayContain(uint64_t hash) const noexcept {
       Walk<kProbing> walk = WalkFor(hash);

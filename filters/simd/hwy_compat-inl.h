@@ -59,55 +59,29 @@ HWY_INLINE uint64_t MaskToBits(D d, M mask) {
   return bits & (~uint64_t{0} >> (64 - hn::Lanes(d)));
 }
 
-// Stores the lanes of vectors that a mask selects, in order, and after them anything up to a whole
+// Stores the lanes of a vector that the mask selects, in order, and after them anything up to a whole
 // vector. hn::Compress does this, but with GCC 12 the tables of Highway 1.0.3 for AVX2 and for
 // 128-bit vectors are copied to the stack for each vector (1 KiB for AVX2), ten times the cost of
 // the rest; here they are static. T has 32 or 64 bits.
-template <class D>
-class LaneSelection {
-  using T = hn::TFromD<D>;
-  using M = hn::Mask<D>;
-  using V = hn::Vec<D>;
-
- public:
-  HWY_INLINE LaneSelection(D d, M mask)
-      : mask_(mask),
-#if HWY_TARGET == HWY_AVX2 || (HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR)
-        bits_(MaskToBits(d, mask)),
-        count_(hwy::PopCount(bits_)) {
-  }
-#else
-        count_(hn::CountTrue(d, mask)) {
-  }
-#endif
-
-  HWY_INLINE size_t count() const { return count_; }
-
-  HWY_INLINE void Store(V v, D d, T* HWY_RESTRICT to) const {
+template <class D, class M, class V, class T = hn::TFromD<D>>
+HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
 #if HWY_TARGET == HWY_AVX2
-    const hn::Repartition<uint32_t, D> d32;
-    const hn::Rebind<uint8_t, decltype(d32)> d8;
-    // A 64-bit lane moves as its two halves.
-    const uint8_t* order = sizeof(T) == 4 ? kSelectedOf8[bits_] : kSelectedPairsOf4[bits_];
-    const auto indices = hn::IndicesFromVec(d32, hn::PromoteTo(d32, hn::LoadU(d8, order)));
-    hn::StoreU(hn::BitCast(d, hn::TableLookupLanes(hn::BitCast(d32, v), indices)), d, to);
+  const hn::Repartition<uint32_t, D> d32;
+  const hn::Rebind<uint8_t, decltype(d32)> d8;
+  const uint64_t bits = MaskToBits(d, mask);
+  // A 64-bit lane moves as its two halves.
+  const uint8_t* order = sizeof(T) == 4 ? kSelectedOf8[bits] : kSelectedPairsOf4[bits];
+  const auto indices = hn::IndicesFromVec(d32, hn::PromoteTo(d32, hn::LoadU(d8, order)));
+  hn::StoreU(hn::BitCast(d, hn::TableLookupLanes(hn::BitCast(d32, v), indices)), d, to);
 #elif HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR
-    const hn::Repartition<uint8_t, D> d8;
-    const uint8_t* order = sizeof(T) == 4 ? kSelectedBytesOf4[bits_] : kSelectedBytesOf2[bits_];
-    hn::StoreU(hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, v), hn::LoadU(d8, order))), d,
-               to);
+  const hn::Repartition<uint8_t, D> d8;
+  const uint64_t bits = MaskToBits(d, mask);
+  const uint8_t* order = sizeof(T) == 4 ? kSelectedBytesOf4[bits] : kSelectedBytesOf2[bits];
+  hn::StoreU(hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, v), hn::LoadU(d8, order))), d, to);
 #else
-    hn::StoreU(hn::Compress(v, mask_), d, to);
+  hn::StoreU(hn::Compress(v, mask), d, to);
 #endif
-  }
-
- private:
-  M mask_;
-#if HWY_TARGET == HWY_AVX2 || (HWY_MAX_BYTES == 16 && HWY_TARGET != HWY_SCALAR)
-  uint64_t bits_;
-#endif
-  size_t count_;
-};
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
