@@ -133,8 +133,9 @@ def draw(run):
     ratio_axes.set_xlabel("bits per key (all bytes a lookup may touch)")
     figure.align_ylabels()
     style.finish(
-        figure, run, TITLE, f"{style.counts(points['keys'])} {style.keys_text(points)}", handles=handles, caption=(
+        figure, run, TITLE, f"{style.counts(points['keys'])} {style.keys_text(points)}",
+        handles=handles, caption=(
             "Bars: 95 % intervals (Clopper-Pearson). Arrows and the lower panel are moved sideways "
-            f"by up to {reach * 0.003 * (len(by_variant) - 1):.2g} bits so that none hides another; bars "
-            "of rare false positives leave the panel."))
+            f"by up to {reach * 0.003 * (len(by_variant) - 1):.2g} bits so that none hides "
+            "another; bars of rare false positives leave the panel."))
     return figure

@@ -8,7 +8,7 @@ One row per key count, filter and parameters, of each variant the representative
 bits/key      all bytes that a lookup may touch, measured
 FPR           of the point with the most queries; `< x` is the upper limit 3/queries if there was no
               false positive
-build         median of mode build, or of the builds that the lookups needed if there is no such point
+build         median of mode build, or of the builds that the lookups needed if there is none
 lookup        median ns/key in mode lookup_batched for the filter's best target
 x floor       the lookups with absent keys only over the best touch_lines of the same size and run
 """
@@ -108,7 +108,7 @@ def failures(run):
 
 def _width(text):
     """Columns that a terminal needs."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
                for c in text)
 
 
@@ -142,8 +142,8 @@ def render(run, file_format="text", everything=False):
     if not everything:
         notes.append("Of each filter the parameters closest to "
                      f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key; --all shows all.")
-    notes.append("Medians; lookups batched, at the filter's best target. x floor: lookups of absent "
-                 "keys over one random cache line per key.")
+    notes.append("Medians; lookups batched, at the filter's best target. x floor: lookups of "
+                 "absent keys over one random cache line per key.")
     notes += [load.one_line(f"Not ok: {sentence}") for sentence in failures(run)]
     if not rows:
         body = ["(no points)"]

@@ -1,11 +1,11 @@
 """Reads run directories (the format is results/README.md) into pandas frames.
 
-Strict on purpose: a figure must never be drawn from a file that says something else than the reader
-thinks. Every error names the file, the line and the field. Three things are tolerated, each with a
-note in `Run.notes`: a missing COMPLETE, a missing theory.json, and a last line of samples.jsonl that
-a kill cut off in the middle.
+Strict on purpose: a figure must never be drawn from a file that says something else than the
+reader thinks. Every error names the file, the line and the field. Three things are tolerated, each
+with a note in `Run.notes`: a missing COMPLETE, a missing theory.json, and a last line of
+samples.jsonl that a kill cut off in the middle.
 
-In the frames an unknown value (null in the files) is NaN in number columns and None in text columns.
+In the frames an unknown value (null in the files) is NaN in number columns, None in text columns.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "build_failed", "out_of_memory", "invalid", "skipped")
 MODES = ("build", "lookup_batched", "lookup_single", "latency")
 
-_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label", "variant", "key_set",
-               "mode", "hashing", "target", "status", "reason", "floor_reason"]
+_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label", "variant",
+               "key_set", "mode", "hashing", "target", "status", "reason", "floor_reason"]
 _POINT_NUMBERS = ["keys", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
                   "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
                   "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
@@ -63,8 +63,8 @@ class Run:
     best_target: str | None
     caches: list[Cache]
     points: pandas.DataFrame   # one flat row per point of summary.json
-    samples: pandas.DataFrame  # one row per finished sample; ns_per_op is a tuple, one value per pass
-    theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the information bound
+    samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass
+    theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
 
@@ -90,7 +90,8 @@ def load_run(path):
     points = _read_points(summary, name)
     return Run(
         path=path, name=name, machine=summary.field("machine", str),
-        spec=summary.field("spec", str), cpu_brand=environment.object("cpu").field("brand", str, None),
+        spec=summary.field("spec", str),
+        cpu_brand=environment.object("cpu").field("brand", str, None),
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
         points=points, samples=_read_samples(path / "samples.jsonl", name, notes),
         theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
@@ -259,7 +260,7 @@ def _parse(file, text, schema, first_line=1):
         raise RunError(file, f"is not JSON that can be read: {error}", first_line) from None
     root = _Node(file, text, first_line, (), value)
     if path is not None:
-        _Node(file, text, first_line, path, None).fail("is NaN or infinite; unknown values are null")
+        _Node(file, text, first_line, path, None).fail("is NaN or infinite; unknown is null")
     if not isinstance(value, dict):
         root.fail(f"must be an object, found {_short(value)}")
     expected = f"filterbench/{schema}/{SCHEMA_VERSION}"
@@ -423,7 +424,8 @@ def _read_theory(file, run, notes):
     if file.exists():
         for number, curve in enumerate(_read_json(file, "theory").items("curves")):
             common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
-                      "label": curve.field("label", str), "source": curve.field("source", str, None)}
+                      "label": curve.field("label", str),
+                      "source": curve.field("source", str, None)}
             for point in curve.items("points"):
                 # Null: the formula has no value there (a filter that cannot be so small).
                 fpr = point.field("fpr", float, math.nan, above=0, maximum=1)

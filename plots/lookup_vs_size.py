@@ -94,6 +94,6 @@ def draw(run):
         f"batched lookups, all keys absent; {style.keys_text(_select(run))}",
         handles=style.in_legend_order(handles), caption=(
             "Medians with their intervals, at the parameters closest to "
-            f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a lookup "
-            "may touch. Floor: touch_lines reads random cache lines, hash_only none."))
+            f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a "
+            "lookup may touch. Floor: touch_lines reads random cache lines, hash_only none."))
     return figure

@@ -1,13 +1,15 @@
 """Which of a run's points a figure shows: every rule in one place, so that all figures agree.
 
-variant         The points of a filter that lie on one curve of space against FPR. A numeric parameter
-                moves a point along that curve if the filter's space grows with it at least as its
-                square root (least-squares slope of log bits per key over log parameter >= 1/2):
-                bits_per_key, the k that follows it, fingerprint_bits, ... Every other parameter that
-                takes several values tells variants apart: probing, the ribbon's width, ...
-representative  Of each variant the parameters whose bits per key, as the median over the key counts,
-                lie closest to REPRESENTATIVE_BITS_PER_KEY; a tie goes to the lower measured FPR.
-target          Of each filter the best target of the machine, otherwise the widest that was measured.
+variant         The points of a filter that lie on one curve of space against FPR. A numeric
+                parameter moves a point along that curve if the filter's space grows with it at
+                least as its square root (least-squares slope of log bits per key over log parameter
+                >= 1/2): bits_per_key, the k that follows it, fingerprint_bits, ... Every other
+                parameter that takes several values tells variants apart: probing, the ribbon's
+                width, ...
+representative  Of each variant the parameters whose bits per key, as the median over the key
+                counts, lie closest to REPRESENTATIVE_BITS_PER_KEY; a tie goes to the lower
+                measured FPR.
+target          Of each filter the machine's best target, otherwise the widest that was measured.
 keys, hashing   Mixed 64-bit keys, hashed before the loop; if a run has none of these, the
                 combination with the most points.
 """

@@ -1,9 +1,9 @@
 """Figure 5: bits per key against the time of a negative lookup, at a given FPR.
 
-A variant's place at the FPR follows the rule in selection.at_fpr: interpolated along log FPR between
-the two measured points around it; or the nearest point, drawn pale with its own FPR beside it. The
-Pareto front joins the filters at the FPR that no other beats in both space and time; points at
-another FPR and the baselines are not in it. Rows: the smallest and the largest key count.
+A variant's place at the FPR follows the rule in selection.at_fpr: interpolated along log FPR
+between the two measured points around it; or the nearest point, drawn pale with its own FPR above
+it. The Pareto front joins the filters at the FPR that no other beats in both space and time; points
+at another FPR and the baselines are not in it. Rows: the smallest and the largest key count.
 """
 
 import numpy
@@ -88,7 +88,7 @@ def draw(run):
             entries = places.get((keys, target_fpr), [])
             front = selection.pareto_front(
                 [(v["bits_per_key"], v["ns_per_op"]) for _, _, v, own in entries if own is None])
-            if front:
+            if len(front) > 1:
                 has_front = True
                 x, y = zip(*front)
                 axes.plot(x, y, drawstyle="steps-post", color=style.LIGHT_GREY, linewidth=3.5,
@@ -102,7 +102,7 @@ def draw(run):
                     other = True
                     axes.annotate(f"{100 * own_fpr:.2g} %", (values["bits_per_key"],
                                                             values["ns_per_op"]),
-                                  xytext=(6, 0), textcoords="offset points", va="center",
+                                  xytext=(0, 6), textcoords="offset points", ha="center",
                                   fontsize=6.5, color=style.GREY, zorder=4, bbox={
                                       "facecolor": "white", "edgecolor": "none", "pad": 0.6})
                 times += [values["ns_per_op"], values["ns_per_op_low"], values["ns_per_op_high"]]
@@ -136,11 +136,11 @@ def draw(run):
         axes_grid[-1][column].set_xlabel("bits per key")
     if has_front:
         legend.append(style.front_handle())
-    caption = ("Bits and medians (with intervals) interpolated along log FPR between the two measured "
-               "points around the FPR.")
+    caption = ("Bits and medians (with intervals) interpolated along log FPR between the two "
+               "measured points around the FPR.")
     if other:
-        caption += " Pale: the nearest measured point, with its own FPR beside it; not in the front."
+        caption += " Pale: the nearest measured point with its own FPR, not in the front."
     filters = selection.filters_only(points)
-    style.finish(figure, run, TITLE, f"batched lookups, all keys absent, {style.targets_text(filters)};"
-                 f" {style.keys_text(filters)}", caption, legend)
+    style.finish(figure, run, TITLE, "batched lookups, all keys absent, "
+                 f"{style.targets_text(filters)}; {style.keys_text(filters)}", caption, legend)
     return figure

@@ -1,7 +1,7 @@
 """How every figure looks: colours, markers, sizes, fonts, ticks, legend, footer, file metadata.
 
-Only matplotlib's own fonts are used and a user's matplotlibrc is not, so that the same run gives the
-same figure everywhere. Figures are made without pyplot: nothing global, nothing that needs a display.
+Only matplotlib's own fonts are used and a user's matplotlibrc is not, so that the same run gives
+the same figure everywhere. Figures are made without pyplot: nothing that needs a display.
 """
 
 import atexit
@@ -78,7 +78,8 @@ _KNOWN = {
     "hash_only": ("#8a8a8a", "None"),
     "touch_lines": ("#222222", "None"),
 }
-# For all others: what remains of Okabe and Ito, then Paul Tol's "muted" colours that differ from it.
+# For all others: what remains of Okabe and Ito, then colours of Paul Tol's "muted" and of
+# ColorBrewer's "Dark2" that differ from those above.
 _POOL = (("#56B4E9", "P"), ("#332288", "X"), ("#999933", "p"), ("#882255", "*"), ("#44AA99", "h"),
          ("#DDCC77", "<"), ("#CC6677", ">"), ("#6F4E37", "d"), ("#A6761D", "8"), ("#7B68EE", "H"),
          ("#E7298A", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
@@ -91,8 +92,8 @@ _BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))),
 
 def filter_looks(names):
     """Colour and marker of each filter in `names`. Known filters have fixed ones. Another filter's
-    place in the pool follows from its name alone; only where two unknown filters want the same place
-    does the later name move on, so that no two filters of a run look alike."""
+    place in the pool follows from its name alone; only where two unknown filters want the same
+    place does the later name move on, so that no two filters of a run look alike."""
     looks = {name: Look(*_KNOWN[name]) for name in names if name in _KNOWN}
     taken = {}
     for name in sorted(set(names) - set(_KNOWN)):
@@ -125,7 +126,8 @@ _MARKER_SCALE = {"*": 1.45, (4, 1, 45): 1.5, (3, 0, 180): 1.1, "d": 1.15, "D": 0
 
 
 def marker_options(look, scale=1.0):
-    """Options of matplotlib's Line2D. Open markers are smaller, so that the variant below, often in the same place, stays seen."""
+    """Options of matplotlib's Line2D. Open markers are smaller, so that the variant below, often in
+    the same place, stays seen."""
     is_open = look.fill == "open"
     return {"marker": look.marker, "color": look.colour, "markeredgecolor": look.colour,
             "fillstyle": "full" if is_open else look.fill, "markerfacecoloralt": "white",
@@ -234,8 +236,8 @@ def _nice(value, upward):
 
 
 def log_axis(axis, values):
-    """A logarithmic axis that holds `values` with air around them, ends on 1, 2 or 5 times a power of
-    ten, and has plain numbers at its ticks even if all values are alike."""
+    """A logarithmic axis that holds `values` with air around them, ends on 1, 2 or 5 times a power
+    of ten, and has numbers at its ticks even if all values are alike."""
     values = [v for v in values if v is not None and math.isfinite(v) and v > 0]
     low, high = _nice(min(values) * 0.92, False), _nice(max(values) * 1.08, True)
     _set_scale(axis, "log")
@@ -331,24 +333,30 @@ def finish(figure, run, title, subtitle, caption, handles):
         rect=(margin / width, bottom / height, (width - right - margin) / width,
               (height - bottom - top) / height),
         w_pad=2.5 * inch, h_pad=3 * inch, wspace=0.03, hspace=0.05))
-    legend.set_bbox_to_anchor(((width - legend_width - margin) / width, (height - top - 0.06) / height),
-                              transform=figure.transFigure)
+    corner = ((width - legend_width - margin) / width, (height - top - 0.06) / height)
+    legend.set_bbox_to_anchor(corner, transform=figure.transFigure)
     left = margin / width
-    options = {"ha": "left", "in_layout": False}
-    figure.text(left, 1 - 0.06 / height, printable(title), va="top", fontsize=10, weight="bold",
-                **options)
+    _fitting_text(figure, left, 1 - 0.06 / height, title, va="top", fontsize=10, weight="bold")
     if subtitle:
-        figure.text(left, 1 - 0.26 / height, printable(subtitle), va="top", fontsize=8, color=GREY,
-                    **options)
+        _fitting_text(figure, left, 1 - 0.26 / height, subtitle, va="top", fontsize=8, color=GREY)
     # The layout is settled here, once, instead of anew for every file that is written.
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")
-    cpu = run.cpu_brand or "unknown CPU"
-    source = f"run {run.name} on {cpu}" + ("" if run.complete else " (INCOMPLETE)")
+    state = "run" if run.complete else "INCOMPLETE run"
+    source = f"{state} {run.name} on {run.cpu_brand or 'unknown CPU'}"
     for index, line in enumerate([*caption_lines, source]):
-        offset = bottom - 0.02 - 0.135 * (index + 1)
-        figure.text(left, offset / height, printable(line, _CAPTION_CHARACTERS), va="bottom", fontsize=6.5, color=GREY,
-                    **options)
+        _fitting_text(figure, left, (bottom - 0.02 - 0.135 * (index + 1)) / height, line,
+                      va="bottom", fontsize=6.5, color=GREY)
+
+
+def _fitting_text(figure, x, y, text, **options):
+    """A line of text that ends with an ellipsis where it would leave the page."""
+    artist = figure.text(x, y, printable(text), ha="left", in_layout=False, **options)
+    room = figure.bbox.width * (1 - x)
+    length = len(text)
+    while artist.get_window_extent(figure.canvas.get_renderer()).width > room:
+        length = int(0.97 * length)
+        artist.set_text(printable(text, length))
 
 
 def metadata(run, title, file_format):

@@ -65,7 +65,7 @@ def _bits_and_fpr(name, params, keys):
 
 def _floor_ns(size_bytes):
     """A random cache line: cheap inside the caches, dear beyond them."""
-    levels = [(_CACHE, weight) for _CACHE, weight in zip(
+    levels = [(size, weight) for size, weight in zip(
         (size for _, kind, size in CACHES if kind != "instruction"), (0.7, 2.0, 7.0))]
     return 0.8 + sum(weight / (1 + (size / size_bytes) ** 1.5) for size, weight in levels)
 
@@ -96,8 +96,9 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
                queries=1_000_000, false_positives=None, floor=None, status="ok", reason=None,
                build_ns=None, key_set=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns."""
-    point = {"filter": name, "params": params, "keys": keys, "key_set": key_set or {"kind": "mixed"},
-             "mode": mode, "negative_share": share, "hashing": "prehashed", "target": target}
+    point = {"filter": name, "params": params, "keys": keys,
+             "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
+             "hashing": "prehashed", "target": target}
     entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
