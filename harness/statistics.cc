@@ -56,7 +56,9 @@ std::optional<Interval> MedianInterval(std::span<const double> values, double co
   const uint64_t n = sorted->size();
   // The number of values below the median is Binomial(n, 1/2): the interval from the value of rank
   // r (from 1) to its mirror image misses the median with twice the probability of r - 1 or fewer.
-  const auto coverage = [n](uint64_t r) { return 1 - 2 * theory::BinomialLowerTail(r - 1, n, 0.5); };
+  const auto coverage = [n](uint64_t r) {
+    return 1 - 2 * theory::BinomialLowerTail(r - 1, n, 0.5);
+  };
   uint64_t rank = 1;
   uint64_t too_high = n / 2 + 1;
   while (too_high - rank > 1) {

@@ -83,12 +83,12 @@ TEST(MedianInterval, ReachesTheConfidenceAndNoNarrowerPairDoes) {
   }
 }
 
-// Covered ~ Binomial(20000, confidence): outside of six standard deviations with a chance below
+// Covered ~ Binomial(4000, confidence): outside of six standard deviations with a chance below
 // 2e-9 per law and length.
 TEST(MedianInterval, CoversAsOftenAsItSays) {
   std::mt19937_64 random(20261130);
   const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
-  constexpr int kTrials = 20000;
+  constexpr int kTrials = 4000;
   for (int n : {1, 3, 6, 15, 40}) {
     for (bool heavy_tail : {false, true}) {
       int covered = 0;

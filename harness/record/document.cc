@@ -36,7 +36,7 @@ std::optional<Error> FindNullWithoutReason(const json& value, const std::string&
   if (!value.is_object()) return std::nullopt;
   const auto has_text = [&](const std::string& field) {
     const auto found = value.find(field);
-    return found != value.end() && found->is_string() && !found->get_ref<const std::string&>().empty();
+    return found != value.end() && found->is_string() && *found != "";
   };
   for (const auto& [field, member] : value.items()) {
     const std::string member_path = path + "." + field;

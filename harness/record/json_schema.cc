@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -47,12 +46,10 @@ const std::map<std::string, Argument, std::less<>> kKeywords = {
     {"properties", Argument::kSchemasByKey},
     {"required", Argument::kStrings},
     {"additionalProperties", Argument::kSchema},
-    {"propertyNames", Argument::kSchema},
     {"items", Argument::kSchema},
     {"minItems", Argument::kCount},
     {"maxItems", Argument::kCount},
     {"allOf", Argument::kSchemas},
-    {"anyOf", Argument::kSchemas},
     {"if", Argument::kSchema},
     {"then", Argument::kSchema},
     {"else", Argument::kSchema},
@@ -135,7 +132,7 @@ std::optional<Error> FindUnwritable(const json& value, const std::string& path) 
   }
   if (value.is_object()) {
     for (const auto& [key, child] : value.items()) {
-      if (!IsUtf8(key)) return At(path, fmt::format("has a key that is not UTF-8: {}", Shorten(key)));
+      if (!IsUtf8(key)) return At(path, "has a key that is not UTF-8: " + Shorten(key));
       if (auto error = FindUnwritable(child, Child(path, key))) return error;
     }
   } else if (value.is_array()) {
@@ -248,14 +245,8 @@ class JsonSchemaSet::Checker {
         if (!value.contains(key)) return At(Child(path, key), "is missing");
       }
     }
-    const auto names = schema.find("propertyNames");
     const auto additional = schema.find("additionalProperties");
     for (const auto& [key, child] : value.items()) {
-      if (names != schema.end()) {
-        if (auto error = Check(*names, key, path)) {
-          return At(path, "has a key that is not allowed: " + error->message);
-        }
-      }
       if (const auto property = properties.find(key); property != properties.end()) {
         if (auto error = Check(*property, child, Child(path, key))) return error;
       } else if (additional != schema.end() && *additional == false) {
@@ -295,20 +286,6 @@ class JsonSchemaSet::Checker {
     if (const auto all = schema.find("allOf"); all != schema.end()) {
       for (const json& part : *all) {
         if (auto error = Check(part, value, path)) return error;
-      }
-    }
-    if (const auto any = schema.find("anyOf"); any != schema.end()) {
-      std::vector<std::string> problems;
-      for (const json& part : *any) {
-        const auto error = Check(part, value, path);
-        if (!error) {
-          problems.clear();
-          break;
-        }
-        problems.push_back(error->message);
-      }
-      if (!problems.empty()) {
-        return At(path, fmt::format("has none of the forms allowed: {}", fmt::join(problems, "; ")));
       }
     }
     if (const auto condition = schema.find("if"); condition != schema.end()) {
@@ -388,7 +365,7 @@ std::optional<Error> JsonSchemaSet::ParseSchema(const json& root, const json& sc
     if (keyword == "pattern") {
       const auto& source = value.get_ref<const std::string&>();
       try {
-        patterns_.emplace(source, std::regex(source, std::regex::ECMAScript | std::regex::optimize));
+        patterns_.emplace(source, std::regex(source));
       } catch (const std::regex_error& error) {
         return Error{fmt::format("{}: {}", here, error.what())};
       }

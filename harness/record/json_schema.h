@@ -4,10 +4,10 @@
 // A validator of the part of JSON Schema (draft 2020-12) that results/schema/*.json uses.
 //
 // Known keywords: type, const, enum, minimum, exclusiveMinimum, maximum, minLength, pattern,
-// properties, required, additionalProperties, propertyNames, items, minItems, maxItems, allOf,
-// anyOf, if, then, else, $ref (to "#/$defs/<name>" or to the $id of another schema of the set); and
-// without effect $schema, $id, $defs, $comment, title, description. Any other keyword makes the
-// schema itself invalid: what is not checked must not look as if it were.
+// properties, required, additionalProperties, items, minItems, maxItems, allOf, if, then, else,
+// $ref (to "#/$defs/<name>" or to the $id of another schema of the set); and without effect
+// $schema, $id, $defs, $comment, title, description. Any other keyword makes the schema itself
+// invalid: what is not checked must not look as if it were.
 
 #include <map>
 #include <optional>

@@ -135,7 +135,7 @@ Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
     }
   }
   if (all.empty()) {
-    return Error{fmt::format("the run has no touch_lines with lines = 1, mode {}, hashing {}",
+    return Error{fmt::format("the run has no touch_lines with lines = 1 in mode {} and hashing {}",
                              kModeNames[static_cast<size_t>(group.point.mode)],
                              kHashingNames[static_cast<size_t>(group.point.hashing)])};
   }

@@ -1,0 +1,359 @@
+#include "harness/record/summary.h"
+
+#include <algorithm>
+#include <clocale>
+#include <cmath>
+#include <cstdlib>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/record/document.h"
+#include "harness/record/testing.h"
+#include "harness/statistics.h"
+
+namespace filterbench {
+namespace {
+
+using nlohmann::json;
+using record_testing::MakeFailure;
+using record_testing::MakeManifest;
+using record_testing::MakePoint;
+using record_testing::MakeSample;
+using testing::HasSubstr;
+
+json Summary(const std::vector<Sample>& samples) {
+  json summary = Summarise(MakeManifest("run", "machine"), samples);
+  const auto error = ValidateDocument("summary", summary);
+  EXPECT_FALSE(error) << error->message;
+  return summary;
+}
+
+Sample Timed(Point point, std::vector<double> ns_per_op, uint32_t round = 0) {
+  Sample sample = MakeSample(0, std::move(point), round);
+  sample.ns_per_op = std::move(ns_per_op);
+  return sample;
+}
+
+TEST(Summarise, PutsRoundsTogether) {
+  std::vector<Sample> samples = {Timed(MakePoint(), {5, 1, 3}, 1), Timed(MakePoint("ribbon"), {9}),
+                                 Timed(MakePoint(), {2, 4, 60}, 0)};
+  samples[0].filter->filter_digest = "1111111111111111";
+  samples[2].filter->build_ns_per_key = 4.125;
+  const json summary = Summary(samples);
+  EXPECT_EQ(summary["run"], "run");
+  EXPECT_EQ(summary["machine"], "machine");
+  EXPECT_EQ(summary["spec"], "quick");
+  ASSERT_EQ(summary["points"].size(), 2u);
+  const json& entry = summary["points"][0];
+  EXPECT_EQ(entry["point_id"], PointId(MakePoint()));
+  EXPECT_EQ(entry["point"], PointToJson(MakePoint()));
+  EXPECT_EQ(entry["status"], "ok");
+  EXPECT_EQ(entry["reason"], nullptr);
+  EXPECT_EQ(entry["rounds"], 2);
+  EXPECT_EQ(entry["passes"], 6);
+  EXPECT_EQ(entry["ns_per_op"], json({{"median", 3.5}, {"low", 1.0}, {"high", 60.0},
+                                      {"confidence", 1 - 2 / 64.0}, {"min", 1.0}}));
+  EXPECT_EQ(entry["size_bytes"], 1250000);
+  EXPECT_EQ(entry["bits_per_key"], 10.0);
+  EXPECT_EQ(entry["build_ns_per_key"], (3.125 + 4.125) / 2);
+  // By round, not by the order of measuring.
+  EXPECT_EQ(entry["filter_digest"], json({"0123456789abcdef", "1111111111111111"}));
+  EXPECT_EQ(summary["points"][1]["ns_per_op"]["confidence"], 0.0);
+}
+
+TEST(Summarise, PoolsTheFpr) {
+  std::vector<Sample> samples = {MakeSample(0, MakePoint(), 0), MakeSample(1, MakePoint(), 1)};
+  samples[0].fpr = MeasuredFpr{0.01, 1e-5, 30, 1000};
+  samples[1].fpr = MeasuredFpr{0.02, 1e-5, 70, 3000};
+  const json fpr = Summary(samples)["points"][0]["fpr"];
+  const Interval interval = BinomialInterval(100, 4000);
+  EXPECT_EQ(fpr["false_positives"], 100);
+  EXPECT_EQ(fpr["queries"], 4000);
+  EXPECT_EQ(fpr["measured"], 0.025);
+  EXPECT_EQ(fpr["low"], interval.low);
+  EXPECT_EQ(fpr["high"], interval.high);
+  EXPECT_NEAR(fpr["expected"].get<double>(), 0.0175, 1e-15);
+
+  samples[1].fpr->expected.reset();
+  const json without = Summary(samples)["points"][0]["fpr"];
+  EXPECT_EQ(without["expected"], nullptr);
+  EXPECT_TRUE(without["expected_reason"].is_string());
+
+  for (Sample& sample : samples) sample.fpr.reset();
+  EXPECT_EQ(Summary(samples)["points"][0]["fpr"], nullptr);
+}
+
+TEST(Summarise, TheWorstStatusWinsWithItsReason) {
+  const auto entry = [](std::vector<Sample> samples) { return Summary(samples)["points"][0]; };
+  const json mixed = entry({MakeSample(0), MakeFailure(SampleStatus::kInvalid, "too fast", 1,
+                                                       MakePoint(), 1),
+                            MakeFailure(SampleStatus::kWrongAnswers, "3 false negatives", 2,
+                                        MakePoint(), 2),
+                            MakeFailure(SampleStatus::kSkipped, "no time", 3, MakePoint(), 3)});
+  EXPECT_EQ(mixed["status"], "wrong_answers");
+  EXPECT_EQ(mixed["reason"], "3 false negatives");
+  EXPECT_EQ(mixed["ns_per_op"], nullptr);
+  EXPECT_EQ(mixed["floor"], nullptr);
+  EXPECT_EQ(mixed["rounds"], 4);
+  EXPECT_EQ(mixed["passes"], 3);
+  EXPECT_EQ(mixed["size_bytes"], 1250000) << "the round that was built tells the size";
+  const json none = entry({MakeFailure(SampleStatus::kOutOfMemory, "needs 2 TiB")});
+  EXPECT_EQ(none["status"], "out_of_memory");
+  EXPECT_EQ(none["size_bytes"], nullptr);
+  EXPECT_EQ(none["filter_digest"], json::array());
+}
+
+TEST(Summarise, WhatDependsOnKeysIsUnknownWithoutThem) {
+  Sample sample = MakeSample(0, MakePoint("blocked_bloom", 0));
+  sample.filter->bits_per_key.reset();
+  sample.filter->build_ns_per_key.reset();
+  const json entry = Summary({sample})["points"][0];
+  EXPECT_EQ(entry["bits_per_key"], nullptr);
+  EXPECT_TRUE(entry["bits_per_key_reason"].is_string());
+  EXPECT_EQ(entry["build_ns_per_key"], nullptr);
+  EXPECT_TRUE(entry["build_ns_per_key_reason"].is_string());
+}
+
+TEST(Summarise, OfNoSamplesIsEmpty) {
+  const json summary = Summary({});
+  EXPECT_EQ(summary["points"], json::array());
+  const std::string csv = SummaryCsv(summary);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1) << csv;
+}
+
+// --- Floors ---
+
+struct FloorAt {
+  uint64_t keys;
+  double bits_per_key;  // sizes are keys * bits_per_key / 8
+  double ns;
+};
+
+Sample TouchLines(const FloorAt& at, int lines = 1) {
+  Point point = MakePoint("touch_lines", at.keys, at.bits_per_key);
+  point.params = {{"bits_per_key", at.bits_per_key}, {"lines", lines}};
+  Sample sample = Timed(std::move(point), {at.ns});
+  sample.fpr.reset();
+  return sample;
+}
+
+class FloorTest : public testing::Test {
+ protected:
+  FloorTest() : samples_{Timed(MakePoint(), {3.0})} {}  // 1,250,000 bytes
+
+  void Add(Sample sample) { samples_.push_back(std::move(sample)); }
+  // The floor of the first point, or the reason as a string.
+  json Floor() {
+    const json entry = Summary(samples_)["points"][0];
+    return entry["floor"].is_null() ? entry["floor_reason"] : entry["floor"];
+  }
+  double FloorNs() {
+    const json floor = Floor();
+    if (!floor.is_object()) {
+      ADD_FAILURE() << floor;
+      return 0;
+    }
+    EXPECT_DOUBLE_EQ(floor["ratio"].get<double>(), 3.0 / floor["ns_per_op"].get<double>());
+    return floor["ns_per_op"].get<double>();
+  }
+
+  std::vector<Sample> samples_;
+};
+
+TEST_F(FloorTest, IsInterpolatedInTheLogarithmOfTheSize) {
+  Add(TouchLines({1000000, 5, 1.0}));   // half the size
+  Add(TouchLines({1000000, 40, 4.0}));  // four times the size
+  Add(TouchLines({1000000, 80, 100.0}));
+  EXPECT_DOUBLE_EQ(FloorNs(), 2.0);  // a third of the way in log size
+  EXPECT_EQ(Floor()["from"], json({PointId(samples_[1].point), PointId(samples_[2].point)}));
+}
+
+TEST_F(FloorTest, OfTheSameSizeIsTaken) {
+  Add(TouchLines({1000000, 5, 1.0}));
+  Add(TouchLines({1000000, 10, 1.25}));
+  Add(TouchLines({1000000, 20, 4.0}));
+  EXPECT_EQ(FloorNs(), 1.25);
+  EXPECT_EQ(Floor()["from"], json({PointId(samples_[2].point)}));
+}
+
+TEST_F(FloorTest, TheBestTargetAndTheBestWayCount) {
+  Add(TouchLines({1000000, 10, 2.0}));
+  Add(TouchLines({1000000, 10, 1.5}));
+  samples_.back().point.target = "scalar";
+  EXPECT_EQ(FloorNs(), 1.5);
+  Add(TouchLines({1000000, 10, 1.125}));
+  samples_.back().point.params["prefetch"] = "always";
+  EXPECT_EQ(FloorNs(), 1.125);
+}
+
+TEST_F(FloorTest, OnlyOneLineOfTheSameModeAndHashingCounts) {
+  Add(TouchLines({1000000, 10, 1.0}, 2));
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr("no touch_lines with lines = 1"));
+  Add(TouchLines({1000000, 10, 1.0}));
+  samples_.back().point.mode = Mode::kLatency;
+  EXPECT_TRUE(Floor().is_string());
+  Add(TouchLines({1000000, 10, 1.0}));
+  samples_.back().point.hashing = Hashing::kXxh3U64;
+  EXPECT_TRUE(Floor().is_string());
+  Add(MakeFailure(SampleStatus::kInvalid, "too fast", 0, TouchLines({1000000, 10, 1.0}).point));
+  EXPECT_TRUE(Floor().is_string());
+  Add(TouchLines({1000000, 10.25, 1.75}));
+  EXPECT_EQ(FloorNs(), 1.75);
+}
+
+TEST_F(FloorTest, TheSameKeyCountGoesBeforeOthers) {
+  Add(TouchLines({500000, 20, 9.0}));  // the same size
+  Add(TouchLines({1000000, 5, 1.0}));
+  Add(TouchLines({1000000, 20, 2.0}));
+  EXPECT_DOUBLE_EQ(FloorNs(), 1.5);
+}
+
+TEST_F(FloorTest, OtherKeyCountsServeWhereTheSizeLiesOutside) {
+  Add(TouchLines({1000000, 16, 7.0}));
+  EXPECT_EQ(FloorNs(), 7.0) << "within a factor of two, and nothing better";
+  Add(TouchLines({100000, 25, 1.0}));  // a quarter of the size
+  Add(TouchLines({100000, 400, 5.0}));
+  EXPECT_NEAR(FloorNs(), 1 + 6.0 * std::log(4) / std::log(6.4), 1e-12)
+      << "the neighbours in size, whatever their key counts";
+  samples_.erase(samples_.begin() + 1);
+  EXPECT_DOUBLE_EQ(FloorNs(), 3.0);
+}
+
+TEST_F(FloorTest, TheSameShareOfNegativesGoesBeforeTheNearest) {
+  Add(TouchLines({1000000, 10, 2.0}));
+  samples_.back().point.negative_share = 1.0;
+  EXPECT_EQ(FloorNs(), 2.0) << "another share serves where there is none";
+  Add(TouchLines({1000000, 10, 1.25}));
+  samples_.back().point.negative_share = 0.0;
+  samples_[0].point.negative_share = 0.25;
+  EXPECT_EQ(FloorNs(), 1.25) << "the nearest share";
+  Add(TouchLines({1000000, 10, 1.75}));
+  samples_.back().point.negative_share = 0.25;
+  EXPECT_EQ(FloorNs(), 1.75) << "the same share";
+}
+
+TEST_F(FloorTest, OtherKeySetsServeForStreamsOfHashesOnly) {
+  samples_[0].point.key_set = {.kind = KeyKind::kSequential, .path = {}, .digest = {}};
+  Add(TouchLines({1000000, 10, 2.0}));
+  EXPECT_EQ(FloorNs(), 2.0);
+  for (Sample& sample : samples_) sample.point.hashing = Hashing::kXxh3U64;
+  EXPECT_TRUE(Floor().is_string());
+}
+
+TEST_F(FloorTest, IsUnknownFarFromAllSizes) {
+  Add(TouchLines({1000000, 4, 1.0}));
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr("factor of two of 1250000 bytes"));
+  Add(TouchLines({1000000, 21, 1.0}));
+  samples_.erase(samples_.begin() + 1);
+  EXPECT_TRUE(Floor().is_string());
+}
+
+TEST_F(FloorTest, BuildingHasNone) {
+  Add(TouchLines({1000000, 10, 1.0}));
+  for (Sample& sample : samples_) {
+    sample.point.mode = Mode::kBuild;
+    sample.point.negative_share.reset();
+  }
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr("building has no floor"));
+}
+
+// --- CSV and locales ---
+
+TEST(SummaryCsv, HasTheUnionOfColumns) {
+  Sample ribbon = Timed(MakePoint("ribbon"), {0.5});
+  ribbon.point.params = {{"bits_per_key", 9.5}, {"width", 128}, {"layout", "a,\"b\""}};
+  ribbon.fpr.reset();
+  std::vector<Sample> samples = {MakeSample(0), MakeSample(1, MakePoint(), 1), ribbon,
+                                 MakeFailure(SampleStatus::kSkipped, "needs 8 GiB,\nhas 4", 2,
+                                             MakePoint("cuckoo"))};
+  const std::string csv = SummaryCsv(Summary(samples));
+  std::istringstream lines(csv);
+  std::string header, first, second;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_EQ(header,
+            "point_id,filter,params.bits_per_key,params.k,params.layout,params.width,keys,"
+            "key_set.kind,mode,negative_share,hashing,target,status,reason,rounds,passes,"
+            "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
+            "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
+            "build_ns_per_key,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
+            "fpr.queries,filter_digest,answers_digest");
+  EXPECT_THAT(first, HasSubstr(",blocked_bloom,10.0,6,,,1000000,mixed,lookup_batched,0.5,prehashed,"
+                               "avx2,ok,,2,6,1.375,1.25,1.5,0.96875,1.25,,,,"));
+  EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
+  EXPECT_THAT(second, HasSubstr(",ribbon,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
+  EXPECT_THAT(csv, HasSubstr(",skipped,\"needs 8 GiB,\nhas 4\",1,0,,,,,,"));
+  const auto commas = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), ',');
+  };
+  EXPECT_EQ(commas(first), commas(header));
+  EXPECT_EQ(commas(second), commas(header) + 1) << "one of them quoted";
+}
+
+// A decimal comma and dots between thousands, as in German, in the C++ library.
+class Grouping : public std::numpunct<char> {
+ protected:
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+std::string EverythingWritten() {
+  const std::vector<Sample> samples = {MakeSample(1234567), MakeSample(1, MakePoint("ribbon")),
+                                       TouchLines({1000000, 10, 0.5})};
+  const json summary = Summary(samples);
+  return SampleToJson(samples[0]).dump() + "\n" + summary.dump(1) + "\n" + SummaryCsv(summary) +
+         MakeManifest("run", "machine").dump() + FormatUtc({});
+}
+
+// German in the C++ library, and in the C library too where its locale can be had: it is seldom
+// compiled, so it is compiled here.
+class German {
+ public:
+  German() : old_(std::locale::global(std::locale(std::locale::classic(), new Grouping))) {
+    const std::string command =
+        "localedef -i de_DE -f UTF-8 " + (directory_.path() / "de_DE.UTF-8").string();
+    if (std::system((command + " >/dev/null 2>&1").c_str()) == 0) {
+      setenv("LOCPATH", directory_.path().c_str(), 1);
+    }
+    in_c_library_ = std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr;
+  }
+  ~German() {
+    unsetenv("LOCPATH");
+    std::locale::global(old_);
+    std::setlocale(LC_ALL, "C");
+  }
+  bool in_c_library() const { return in_c_library_; }
+
+ private:
+  record_testing::TemporaryDirectory directory_;
+  std::locale old_;
+  bool in_c_library_;
+};
+
+TEST(Locale, ChangesNoNumber) {
+  const std::string expected = EverythingWritten();
+  EXPECT_THAT(expected, HasSubstr("\"operations_per_pass\":1234567"));
+  const German german;
+  std::ostringstream probe;
+  probe << 1234567 << " " << 0.5;
+  ASSERT_EQ(probe.str(), "1.234.567 0,5") << "the C++ locale is not in force";
+  EXPECT_EQ(EverythingWritten(), expected);
+  const Result<json> parsed = ParseStrictJson("[0.01, 1e-3, 1234567]");
+  ASSERT_TRUE(parsed) << parsed.error();
+  EXPECT_EQ(*parsed, json({0.01, 0.001, 1234567}));
+  EXPECT_FALSE(ParseStrictJson("[0,01.5]"));
+  if (!german.in_c_library()) {
+    GTEST_SKIP() << "checked for the C++ library only: there is no locale de_DE.UTF-8";
+  }
+  EXPECT_EQ(std::localeconv()->decimal_point, std::string(","));
+}
+
+}  // namespace
+}  // namespace filterbench
