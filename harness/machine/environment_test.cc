@@ -201,7 +201,7 @@ TEST(EnvironmentTest, AmdServer) {
        "instances": 2},
       {"level": 3, "type": "unified", "size_bytes": 33554432, "line_bytes": 64, "shared_by": 4,
        "instances": 1}],
-    "memory": {"total_bytes": 25276063744, "available_bytes": 24867107072,
+    "memory": {"total_bytes": 25276063744, "available_bytes": 24866869248,
                "cgroup_limit_bytes": 1073741824},
     "kernel": "6.1.0-18-amd64",
     "hypervisor": "none",
