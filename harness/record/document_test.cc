@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -86,6 +88,35 @@ TEST(ValidateDocument, AnUnknownFactNeedsAReason) {
             "environment.caches[0].size_bytes: is null without a size_bytes_reason");
   manifest["environment"]["caches"][0]["reason"] = "not listed";
   EXPECT_FALSE(ValidateDocument("manifest", manifest));
+}
+
+// The cases of results/test_schema.py, which asks another validator.
+TEST(ValidateDocument, AgreesWithTheCasesOfTheSchemas) {
+  const auto path =
+      std::filesystem::path(__FILE__).parent_path() / "../../results/schema_cases.json";
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
+  const json cases = json::parse(file);
+  for (const auto& [name, entry] : cases["documents"].items()) {
+    const auto error = ValidateDocument(entry["schema"].get<std::string>(), entry["document"]);
+    EXPECT_FALSE(error) << name << ": " << error->message;
+  }
+  for (const json& test_case : cases["cases"]) {
+    const json& entry = cases["documents"][test_case["document"].get<std::string>()];
+    json document = entry["document"];
+    const json::json_pointer at(test_case["at"].get<std::string>());
+    if (test_case.contains("value")) {
+      document[at] = test_case["value"];
+    } else {
+      document[at.parent_pointer()].erase(at.back());
+    }
+    const auto error = ValidateDocument(entry["schema"].get<std::string>(), document);
+    // A null of the machine needs a reason too, which no schema says.
+    const bool only_reason =
+        error && error->message.find("is null without a") != std::string::npos;
+    EXPECT_EQ(!error || only_reason, test_case["valid"].get<bool>())
+        << test_case << (error ? "\n" + error->message : "");
+  }
 }
 
 TEST(TheoryCurves, ObeyTheirSchemaAndHoldTheBound) {

@@ -1,0 +1,71 @@
+"""The schemas of schema/*.json, by another validator than the one in the program.
+
+schema_cases.json holds documents that are valid and changes to them (`at` is a JSON pointer; without
+a `value` the field is removed) that are valid or not. harness/record/document_test.cc checks the same
+cases with the program's own validator.
+"""
+
+import copy
+import json
+import pathlib
+
+import jsonschema
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+SCHEMAS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
+           for path in sorted((HERE / "schema").glob("*.json"))}
+CASES = json.loads((HERE / "schema_cases.json").read_text(encoding="utf-8"))
+
+
+def validator(name):
+    store = {schema["$id"]: schema for schema in SCHEMAS.values()}
+    resolver = jsonschema.RefResolver(SCHEMAS[name]["$id"], SCHEMAS[name], store)
+    return jsonschema.Draft202012Validator(SCHEMAS[name], resolver=resolver)
+
+
+def errors(name, document):
+    return [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(document)]
+
+
+def changed(case):
+    document = copy.deepcopy(CASES["documents"][case["document"]]["document"])
+    *way, last = [int(step) if step.isdigit() else step for step in case["at"].split("/")[1:]]
+    target = document
+    for step in way:
+        target = target[step]
+    if "value" in case:
+        target[last] = case["value"]
+    else:
+        del target[last]
+    return document
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_is_a_schema_of_the_2020_draft(name):
+    assert SCHEMAS[name]["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_states_its_version_twice_alike(name):
+    version = SCHEMAS[name]["$id"].removeprefix(f"urn:filterbench:{name}:")
+    assert version.isdigit()
+    if name != "point":  # part of other documents
+        assert SCHEMAS[name]["properties"]["schema"] == {"const": f"filterbench/{name}/{version}"}
+
+
+def test_every_schema_has_a_document():
+    assert {entry["schema"] for entry in CASES["documents"].values()} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", CASES["documents"])
+def test_documents_are_valid(name):
+    entry = CASES["documents"][name]
+    assert errors(entry["schema"], entry["document"]) == []
+
+
+@pytest.mark.parametrize("case", CASES["cases"], ids=json.dumps)
+def test_changes_are_told_apart(case):
+    schema = CASES["documents"][case["document"]]["schema"]
+    assert (errors(schema, changed(case)) == []) == case["valid"]
