@@ -462,6 +462,36 @@ TEST(CuckooBuildTest, ReportsTheLoadReached) {
 
 // --- Kernels ---
 
+// The loops with prefetches are taken for large tables only: here both are, at every length around
+// one, two and three words of answers, and the word after the last stays as it was.
+TEST(CuckooKernelTest, AgreesWithTheReferenceWithAndWithoutPrefetch) {
+  const std::vector<uint64_t> keys = Hashes(500);
+  for (const Bits bits : kAllBits) {
+    const Cuckoo filter = MustBuild(std::span(keys).first(300), {.fingerprint_bits = bits});
+    for (const bool prefetch : {false, true}) {
+      Cuckoo::View view = filter.view();
+      view.prefetch = prefetch;
+      for (const auto& kernel : Cuckoo::Kernels()) {
+        for (size_t n = 0; n <= 200; ++n) {
+          const uint64_t* from = keys.data() + 300 - n / 2;
+          constexpr uint64_t kUntouched = 0x5a5a5a5a5a5a5a5a;
+          std::vector<uint64_t> answers((n + 63) / 64 + 1, kUntouched);
+          std::vector<uint64_t> expected = answers;
+          std::fill(expected.begin(), expected.end() - 1, 0);
+          uint64_t count = 0;
+          for (size_t i = 0; i < n; ++i) {
+            expected[i / 64] |= uint64_t{filter.MayContain(from[i])} << (i % 64);
+            count += filter.MayContain(from[i]) ? 1 : 0;
+          }
+          kernel.bits_batched(view, from, n, answers.data());
+          ASSERT_EQ(answers, expected) << kernel.target << " " << n;
+          ASSERT_EQ(kernel.count_batched(view, from, n), count) << kernel.target << " " << n;
+        }
+      }
+    }
+  }
+}
+
 // More than 2^32 buckets without the memory: a mapping of which only what is touched exists.
 TEST(CuckooKernelTest, AgreesWithTheReferenceBeyond32BitBuckets) {
   constexpr uint64_t kBuckets = (uint64_t{1} << 32) + 12345;
