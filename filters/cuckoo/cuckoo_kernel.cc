@@ -99,7 +99,8 @@ HWY_INLINE hn::Vec<D> LoadWordsOf(D d, const std::byte* HWY_RESTRICT table,
 #endif
 
 // The words at table + offsets[0 .. lanes).
-HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table, const uint64_t* HWY_RESTRICT offsets) {
+HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
+                         const uint64_t* HWY_RESTRICT offsets) {
   const D64 d;
 #if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
   const hn::RebindToSigned<D64> di;
