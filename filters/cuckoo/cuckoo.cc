@@ -355,7 +355,8 @@ Details Cuckoo::GetDetails() const {
 }
 
 std::optional<FprEstimate> Cuckoo::ExpectedFpr() const {
-  const int tag_bits = static_cast<int>(BucketBytes(params_.fingerprint_bits) * 8 / kSlotsPerBucket);
+  const uint64_t bucket_bits = BucketBytes(params_.fingerprint_bits) * 8;
+  const int tag_bits = static_cast<int>(bucket_bits / kSlotsPerBucket);
   return theory::CuckooFpr(stored_, buckets_, tag_bits);
 }
 

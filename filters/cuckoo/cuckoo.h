@@ -49,7 +49,7 @@ struct CuckooBucket {
   }();
   static constexpr uint64_t kHighestBits = kLowestBits << (kBits - 1);
   static constexpr uint64_t kOtherBits = kHighestBits - kLowestBits;
-  static_assert(kSlots * kBits % 8 == 0 && kSlots * kBits <= 64, "a bucket is whole bytes of a word");
+  static_assert(kSlots * kBits % 8 == 0 && kSlots * kBits <= 64, "whole bytes of one word");
 
   // Reads 8 bytes, of which those from kBytes on belong to others: they change no answer below.
   static uint64_t Load(const std::byte* bucket) {

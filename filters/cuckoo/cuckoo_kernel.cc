@@ -83,7 +83,8 @@ HWY_INLINE V64 NonZeroSlots(V64 word) {
 }
 
 #if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
-// Separate loads and shuffles: on Zen 3 a lookup takes half the time that it takes with gathers.
+// Separate loads and shuffles: on Zen 3 (AVX2, 12-bit tags, table in the second-level cache) faster
+// than gathers by a factor of 1.4 to 2. Not measured on other processors or targets.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadWordsOf(D d, const std::byte* HWY_RESTRICT table,
                                   const uint64_t* HWY_RESTRICT offsets) {
@@ -99,7 +100,8 @@ HWY_INLINE hn::Vec<D> LoadWordsOf(D d, const std::byte* HWY_RESTRICT table,
 #endif
 
 // The words at table + offsets[0 .. lanes).
-HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table, const uint64_t* HWY_RESTRICT offsets) {
+HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
+                         const uint64_t* HWY_RESTRICT offsets) {
   const D64 d;
 #if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
   const hn::RebindToSigned<D64> di;
