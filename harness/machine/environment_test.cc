@@ -389,7 +389,8 @@ TEST(EnvironmentTest, TransparentHugePages) {
                                                  {"always [madvise] never\n", "madvise"},
                                                  {"always madvise [never]\n", "never"},
                                                  {"always madvise never\n", nullptr},
-                                                 {"[]\n", nullptr},
+                                                 {"always] madvise never\n", nullptr},
+           {"[]\n", nullptr},
                                                  {"]always[\n", nullptr},
                                                  {"", nullptr}}) {
     tree.Write(path, text);
