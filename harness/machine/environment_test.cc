@@ -390,7 +390,7 @@ TEST(EnvironmentTest, TransparentHugePages) {
                                                  {"always madvise [never]\n", "never"},
                                                  {"always madvise never\n", nullptr},
                                                  {"always] madvise never\n", nullptr},
-           {"[]\n", nullptr},
+                                                 {"[]\n", nullptr},
                                                  {"]always[\n", nullptr},
                                                  {"", nullptr}}) {
     tree.Write(path, text);
