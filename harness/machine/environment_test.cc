@@ -389,6 +389,7 @@ TEST(EnvironmentTest, TransparentHugePages) {
                                                  {"always [madvise] never\n", "madvise"},
                                                  {"always madvise [never]\n", "never"},
                                                  {"always madvise never\n", nullptr},
+                                                 {"always] madvise never\n", nullptr},
                                                  {"[]\n", nullptr},
                                                  {"]always[\n", nullptr},
                                                  {"", nullptr}}) {
