@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numbers>
+#include <tuple>
 #include <vector>
 
 #include "filters/theory.h"
@@ -183,8 +185,8 @@ TEST(BloomTheoryTest, DoubleHashingIsContinuousWhereTheComputationChanges) {
        std::vector<std::tuple<uint64_t, int, double>>{{1 << 16, 7, 1e-4},
                                                       {1 << 16, 14, 0.005},
                                                       {1 << 24, 14, 1e-4}}) {
-    const uint64_t n = bits / static_cast<uint64_t>(k * 1.4427);
-    const auto ratio = [&, k = k](uint64_t m) {
+    const auto ratio = [k = k](uint64_t m) {
+      const auto n = static_cast<uint64_t>(std::numbers::ln2 * static_cast<double>(m) / k);
       return DoubleHashingFpr(n, m, k, ForbiddenStepDivisor(m, k)).mean /
              ClassicBloomFpr(n, m, k).mean;
     };

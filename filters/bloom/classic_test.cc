@@ -77,10 +77,10 @@ TEST(ClassicBloomTest, SequentialIntegersHaveTheSameFpr) {
 }
 
 TEST(ClassicBloomTest, SmallTablesHaveTheExactRateOnAverage) {
-  // Mean over 4000 filters of 128 bits: the rates of instances have the deviation of theory, so
-  // their mean is normal with that over sqrt(4000), 6.1 of which are exceeded with 1e-9.
-  constexpr int kFilters = 4000;
-  constexpr uint64_t kQueries = 2000;
+  // Mean over 12000 filters of 128 bits: the rates of instances have the deviation of theory, so
+  // their mean is normal with that over sqrt(12000), 6.1 of which are exceeded with 1e-9.
+  constexpr int kFilters = 12'000;
+  constexpr uint64_t kQueries = 1000;
   uint64_t positives = 0;
   FprEstimate expected;
   for (int f = 0; f < kFilters; ++f) {

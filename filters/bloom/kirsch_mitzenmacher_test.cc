@@ -182,7 +182,7 @@ TEST(KmBloomTest, OccupancyFollowsItsLaw) {
           MixedKeys(0, n), {.bits_per_key = bits_per_key, .k = k, .probing = probing});
       ASSERT_TRUE(filter) << filter.error();
       const double bits = static_cast<double>(n) * bits_per_key;
-      const double unset = std::exp(-k / bits_per_key);
+      const double unset = std::exp(-static_cast<double>(k) / bits_per_key);
       EXPECT_NEAR(static_cast<double>(SetBits(filter->Table())), bits * (1 - unset),
                   6.1 * std::sqrt(bits * unset * (1 - unset)));
       std::vector<double> by_bit(64);
