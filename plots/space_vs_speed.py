@@ -3,7 +3,8 @@
 A variant's place at the FPR follows the rule in selection.at_fpr: interpolated along log FPR
 between the two measured points around it; or the nearest point, drawn pale with its own FPR above
 it. The Pareto front joins the filters at the FPR that no other beats in both space and time; points
-at another FPR and the baselines are not in it. Rows: the smallest and the largest key count.
+at another FPR and the baselines are not in it. Rows: the smallest and the largest key count
+among those with most such points.
 """
 
 import numpy
@@ -36,6 +37,16 @@ def _places(points):
                 if found is not None:
                     places.setdefault((keys, target_fpr), []).append((name, variant, *found))
     return places
+
+
+def _key_counts(places):
+    """The smallest and the largest key count among those at which most variants lie at the FPR."""
+    at_the_fpr = {}
+    for (keys, _), entries in places.items():
+        count = sum(other_fpr is None for *_, other_fpr in entries)
+        at_the_fpr[keys] = at_the_fpr.get(keys, 0) + count
+    most = max(at_the_fpr.values())
+    return selection.spread([keys for keys, count in at_the_fpr.items() if 2 * count >= most], 2)
 
 
 def gaps(run):
@@ -73,7 +84,7 @@ def draw(run):
     looks = style.series_looks(run.points)
     points = _select(run)
     places = _places(points)
-    key_counts = selection.spread([keys for keys, _ in places], 2)
+    key_counts = _key_counts(places)
     targets = [t for t in TARGET_FPRS if any((keys, t) in places for keys in key_counts)]
     figure, axes_grid = style.new_figure(
         3.6 if len(key_counts) == 1 else 5.6, rows=len(key_counts), columns=len(targets),
