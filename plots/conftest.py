@@ -16,6 +16,18 @@ def full_run(full_run_path):
     return load.load_run(full_run_path)
 
 
+@pytest.fixture(scope="session")
+def drawn(full_run):
+    """The figure of a module for the full run, drawn once; not to be changed."""
+    figures = {}
+
+    def get(module):
+        if module.NAME not in figures:
+            figures[module.NAME] = module.draw(full_run)
+        return figures[module.NAME]
+    return get
+
+
 @pytest.fixture
 def tiny_run_path(tmp_path):
     return testing.write_run(tmp_path / "results" / testing.RUN_NAME, testing.tiny_points())

@@ -95,13 +95,16 @@ def filter_looks(names):
     place in the pool follows from its name alone; only where two unknown filters want the same
     place does the later name move on, so that no two filters of a run look alike."""
     looks = {name: Look(*_KNOWN[name]) for name in names if name in _KNOWN}
-    taken = {}
-    for name in sorted(set(names) - set(_KNOWN)):
+    taken = set()
+    for number, name in enumerate(sorted(set(names) - set(_KNOWN))):
+        turn, position = divmod(number, len(_POOL))
+        if position == 0:
+            taken.clear()
         wanted = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:4], "big")
-        place, turn = wanted % len(_POOL), len(taken) // len(_POOL)
-        while taken.get(place, -1) >= turn:
+        place = wanted % len(_POOL)
+        while place in taken:
             place = (place + 1) % len(_POOL)
-        taken[place] = turn
+        taken.add(place)
         # Past the pool's end a colour comes back, but with another marker.
         looks[name] = Look(_POOL[place][0], _POOL[(place + 5 * turn) % len(_POOL)][1])
     return looks

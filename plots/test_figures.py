@@ -25,8 +25,8 @@ def _bars(axes):
 
 
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
-def test_every_figure_shows_every_filter(module, full_run):
-    figure = module.draw(full_run)
+def test_every_figure_shows_every_filter(module, full_run, drawn):
+    figure = drawn(module)
     shown = {gid.split(":")[1] for gid in _lines(figure, "measured:")}
     assert shown == set(testing.FILTERS)
     for series in _lines(figure, "measured:").values():
@@ -51,15 +51,15 @@ def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
 
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 @pytest.mark.parametrize("name", ["full", "long"])
-def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, full_run, make_run):
-    run = full_run
-    if name == "long":
-        run = make_run(testing.make_points(
+def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_run):
+    if name == "full":
+        figure = drawn(module)
+    else:
+        figure = module.draw(make_run(testing.make_points(
             filters=(*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
                      *(f"filter_{i}" for i in range(12))), keys=(1000,), bits_per_key=(8, 16),
             failing=False, modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
-            manifest=testing.make_manifest(cpu_brand="Example CPU " * 9))
-    figure = module.draw(run)
+            manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
     renderer = figure.canvas.get_renderer()
     page = figure.bbox
     legend = figure.legends[0].get_window_extent(renderer)
@@ -74,8 +74,8 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, full_run, ma
                 min(a.y1, b.y1) - max(a.y0, b.y0) < 1)
 
 
-def test_fpr_points_and_intervals_are_those_of_the_file(full_run):
-    figure = fpr_vs_bits.draw(full_run)
+def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):
+    figure = drawn(fpr_vs_bits)
     (_, x, y), = _lines(figure, "measured:blocked_bloom:")["measured:blocked_bloom:"]
     points = full_run.points
     rows = points[(points["filter"] == "blocked_bloom") & (points["keys"] == 1e8)]
@@ -87,8 +87,8 @@ def test_fpr_points_and_intervals_are_those_of_the_file(full_run):
                    for b, end in lows)
 
 
-def test_theory_lines_are_those_of_the_file(full_run):
-    lines = _lines(fpr_vs_bits.draw(full_run), "theory:")
+def test_theory_lines_are_those_of_the_file(full_run, drawn):
+    lines = _lines(drawn(fpr_vs_bits), "theory:")
     curves = full_run.theory.groupby("curve")
     assert sum(len(series) for series in lines.values()) == curves.ngroups
     for _, curve in curves:
@@ -117,8 +117,8 @@ def test_only_zeros_is_a_figure_too(make_run):
     assert _lines(fpr_vs_bits.draw(make_run(points)), "upper_limit:ribbon")
 
 
-def test_sizes_times_caches_and_floor_of_figure_2(full_run):
-    figure = lookup_vs_size.draw(full_run)
+def test_sizes_times_caches_and_floor_of_figure_2(full_run, drawn):
+    figure = drawn(lookup_vs_size)
     points = full_run.points
     rows = points[(points["filter"] == "blocked_bloom") & (points["mode"] == "lookup_batched")
                   & (points["negative_share"] == 1) & (points["param.bits_per_key"] == 10.0)]
@@ -132,8 +132,8 @@ def test_sizes_times_caches_and_floor_of_figure_2(full_run):
     assert floors == {"floor:hash_only:", "floor:touch_lines:lines=1", "floor:touch_lines:lines=2"}
 
 
-def test_the_front_and_the_bound_of_figure_5(full_run):
-    figure = space_vs_speed.draw(full_run)
+def test_the_front_and_the_bound_of_figure_5(drawn):
+    figure = drawn(space_vs_speed)
     fronts = _lines(figure, "front")["front"]
     assert len(fronts) == 4
     for index, x, y in fronts:
