@@ -4,12 +4,11 @@
 // The parity of each lane is not counted key by key (counting bits in vectors is emulated before
 // AVX-512 VPOPCNTDQ): the lanes of eight keys are folded together, each fold XORs the halves of all
 // lanes and packs two vectors into one, until a vector holds a byte per key and column; a table of
-// 16 nibbles gives their parity. That is 3.5 folds for 8 keys instead of 8 counts.
+// 16 nibbles gives their parity: 7 folds of 4 instructions for 8 keys.
 //
 // Chunks of 64 keys: their rows and addresses are computed in vectors into L1 (and prefetched a
 // chunk ahead where the table is large). Then a group of columns is tested for all keys. Few
-// negatives survive one group; where few keys are left they are finished one at a time, else the
-// next group is tested for all.
+// negatives survive one group: the next one is tested for the survivors only, again eight at once.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/ribbon/ribbon_kernel.cc"
@@ -78,9 +77,9 @@ class RibbonChunk {
   static constexpr size_t kPieces = View::kPieces;
   // One index per key gives all pieces where all blocks have as many words.
   static constexpr size_t kIndices = kMixed ? kPieces : 1;
-  static constexpr size_t kKeysPerFold = 8;
-  // Up to so many survivors are cheaper one at a time than the next group for all 64 keys.
-  static constexpr size_t kFewSurvivors = 12;
+  static constexpr size_t kKeysAtOnce = 8;
+  // With more survivors than that, to test all 64 keys is cheaper than to collect them.
+  static constexpr size_t kManySurvivors = 2 * kKeysAtOnce;
 
  public:
   // Rows and addresses of n <= kRibbonChunk keys.
@@ -92,7 +91,7 @@ class RibbonChunk {
       // Whole folds: keys that nobody asked for read addresses that are valid for any hash.
       HWY_ALIGN uint64_t padded[kRibbonChunk] = {};
       for (size_t i = 0; i < n; ++i) padded[i] = hashes[i];
-      PrepareFull(view, padded, (n + kKeysPerFold - 1) / kKeysPerFold * kKeysPerFold);
+      PrepareFull(view, padded, (n + kKeysAtOnce - 1) / kKeysAtOnce * kKeysAtOnce);
     }
   }
 
@@ -115,10 +114,10 @@ class RibbonChunk {
   HWY_INLINE uint64_t Answers(const View& view) const {
     const uint32_t lanes = static_cast<uint32_t>(hn::Lanes(RibbonLanes()));
     const uint32_t columns = view.shape.max_columns();
-    uint64_t word = MatchGroup(view, 0) & (~uint64_t{0} >> (kRibbonChunk - n_));
+    uint64_t word = MatchAll(view, 0) & (~uint64_t{0} >> (kRibbonChunk - n_));
     for (uint32_t first = lanes; first < columns && word != 0; first += lanes) {
-      if (hwy::PopCount(word) <= kFewSurvivors) return MatchRest(view, word, first);
-      word &= MatchGroup(view, first);
+      word = hwy::PopCount(word) > kManySurvivors ? word & MatchAll(view, first)
+                                                  : MatchSurvivors(view, word, first);
     }
     return word;
   }
@@ -187,6 +186,36 @@ class RibbonChunk {
     return sum;
   }
 
+  using Bytes = hn::Repartition<uint8_t, RibbonLanes>;
+
+  // Which columns of a group count. Bit j of a key's byte is column first + j, whose parity stands
+  // in lane j.
+  struct Group {
+    Group(const RibbonShape& shape, uint32_t first_column) : first(first_column) {
+      const uint32_t lanes = static_cast<uint32_t>(hn::Lanes(RibbonLanes()));
+      for (uint32_t j = 0; j < lanes; ++j) {
+        const uint64_t bit = uint64_t{0x0101010101010101} << j;
+        always[j] = first + j < shape.columns ? bit : 0;
+        if_wide[j] = first + j == shape.columns ? bit : 0;
+      }
+      has_wide_column = kMixed && first <= shape.columns && shape.columns < first + lanes;
+      first_wide_index = static_cast<int64_t>(shape.WordIndex(shape.first_wide_block));
+    }
+
+    uint32_t first;
+    bool has_wide_column;
+    int64_t first_wide_index;
+    HWY_ALIGN uint64_t always[8];
+    HWY_ALIGN uint64_t if_wide[8];
+  };
+
+  HWY_INLINE uint8_t Expected(const Group& group, size_t key) const {
+    return static_cast<uint8_t>(result_[key] >> group.first);
+  }
+  HWY_INLINE uint8_t Wide(const Group& group, size_t key) const {
+    return static_cast<int64_t>(index_[0][key]) > group.first_wide_index - 1 ? 0xff : 0;
+  }
+
   HWY_INLINE hn::Vec<hn::Repartition<uint32_t, RibbonLanes>> FoldKeys(const View& view, size_t key_a,
                                                                       size_t key_b,
                                                                       uint32_t first) const {
@@ -195,92 +224,99 @@ class RibbonChunk {
                     hn::BitCast(d32, Products(view, key_b, first)));
   }
 
-  // Bit i: key i agrees in all of its columns among [first, first + lanes). The loads reach at most
-  // 7 words beyond the table, inside its slack.
-  HWY_INLINE uint64_t MatchGroup(const View& view, uint32_t first) const {
+  HWY_INLINE hn::Vec<hn::Repartition<uint16_t, RibbonLanes>> FoldKeys(const View& view, size_t key_a,
+                                                                      size_t key_b, size_t key_c,
+                                                                      size_t key_d,
+                                                                      uint32_t first) const {
+    const hn::Repartition<uint16_t, RibbonLanes> d16;
+    return FoldPair(d16, hn::BitCast(d16, FoldKeys(view, key_a, key_b, first)),
+                    hn::BitCast(d16, FoldKeys(view, key_c, key_d, first)));
+  }
+
+  // Bit j: key(j) agrees in all of its columns of the group. `expected` and `wide` hold a byte per
+  // key. The loads reach at most 7 words beyond the table, inside its slack.
+  template <class Key>
+  HWY_INLINE uint64_t MatchEight(const View& view, const Group& group, Key key, uint64_t expected,
+                                 uint64_t wide) const {
     const RibbonLanes d;
     const hn::Repartition<uint16_t, RibbonLanes> d16;
-    const hn::Repartition<uint8_t, RibbonLanes> d8;
-    const size_t lanes = hn::Lanes(d);
+    const Bytes d8;
+    // Paired so that key j ends in byte j of each lane.
+    const auto even = FoldKeys(view, key(0), key(4), key(2), key(6), group.first);
+    const auto odd = FoldKeys(view, key(1), key(5), key(3), key(7), group.first);
+    auto bytes = FoldPair(d8, hn::BitCast(d8, even), hn::BitCast(d8, odd));
+    bytes = hn::Xor(bytes, hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))));
 
-    // Bit j of a key's byte is column first + j, whose parity stands in lane j.
-    HWY_ALIGN uint8_t expected[kRibbonChunk];
+    static constexpr uint8_t kParity[16] = {0,    0xff, 0xff, 0,    0xff, 0,    0,    0xff,
+                                            0xff, 0,    0,    0xff, 0,    0xff, 0xff, 0};
+    auto wrong =
+        hn::TableLookupBytes(hn::LoadDup128(d8, kParity), hn::And(bytes, hn::Set(d8, 15)));
     if constexpr (!View::kHomogeneous) {
-      for (size_t i = 0; i < kRibbonChunk; ++i) {
-        expected[i] = static_cast<uint8_t>(result_[i] >> first);
-      }
+      wrong = hn::Xor(wrong, hn::BitCast(d8, hn::Set(d, expected)));
     }
-    HWY_ALIGN uint64_t tested_lanes[8];
-    HWY_ALIGN uint64_t wide_lanes[8];
-    for (uint32_t j = 0; j < lanes; ++j) {
-      const uint64_t bit = uint64_t{0x0101010101010101} << j;
-      tested_lanes[j] = first + j < view.shape.columns ? bit : 0;
-      wide_lanes[j] = first + j == view.shape.columns ? bit : 0;
+    auto counts = hn::BitCast(d8, hn::Load(d, group.always));
+    if (kMixed && group.has_wide_column) {
+      counts = hn::Or(counts,
+                      hn::BitCast(d8, hn::And(hn::Load(d, group.if_wide), hn::Set(d, wide))));
     }
-    const auto tested = hn::BitCast(d8, hn::Load(d, tested_lanes));
-    const auto tested_if_wide = hn::BitCast(d8, hn::Load(d, wide_lanes));
-    const bool has_wide_column =
-        kMixed && first <= view.shape.columns && view.shape.columns < first + lanes;
-    HWY_ALIGN uint8_t wide[kRibbonChunk];
-    if (has_wide_column) {
-      const uint64_t first_wide_index = view.shape.WordIndex(view.shape.first_wide_block);
-      for (size_t i = 0; i < kRibbonChunk; ++i) {
-        wide[i] = index_[0][i] >= first_wide_index ? 0xff : 0;
-      }
-    }
+    uint64_t right = MaskToBits(d8, hn::Eq(hn::And(wrong, counts), hn::Zero(d8)));
+    if (hn::Lanes(d) == 8) right &= right >> 32;
+    if (hn::Lanes(d) >= 4) right &= right >> 16;
+    right &= right >> 8;
+    return right & 0xff;
+  }
 
-    static constexpr uint8_t kParity[16] = {0,    0xff, 0xff, 0, 0xff, 0,    0,    0xff,
-                                            0xff, 0,    0,    0xff, 0, 0xff, 0xff, 0};
-    const auto parity = hn::LoadDup128(d8, kParity);
-    const auto low4 = hn::Set(d8, 15);
+  // Bit i: key i agrees in all of its columns among [first, first + lanes).
+  HWY_INLINE uint64_t MatchAll(const View& view, uint32_t first) const {
+    const Group group(view.shape, first);
+    HWY_ALIGN uint8_t expected[kRibbonChunk] = {};
+    HWY_ALIGN uint8_t wide[kRibbonChunk] = {};
+    if constexpr (!View::kHomogeneous) {
+      for (size_t i = 0; i < kRibbonChunk; ++i) expected[i] = Expected(group, i);
+    }
+    if (kMixed && group.has_wide_column) {
+      for (size_t i = 0; i < kRibbonChunk; ++i) wide[i] = Wide(group, i);
+    }
     uint64_t word = 0;
-    for (size_t i = 0; i < n_; i += kKeysPerFold) {
-      // The order in which keys are paired leaves key i + j in byte j of each lane.
-      const auto a = FoldPair(d16, hn::BitCast(d16, FoldKeys(view, i, i + 4, first)),
-                              hn::BitCast(d16, FoldKeys(view, i + 2, i + 6, first)));
-      const auto b = FoldPair(d16, hn::BitCast(d16, FoldKeys(view, i + 1, i + 5, first)),
-                              hn::BitCast(d16, FoldKeys(view, i + 3, i + 7, first)));
-      auto bytes = FoldPair(d8, hn::BitCast(d8, a), hn::BitCast(d8, b));
-      bytes = hn::Xor(bytes, hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))));
-      auto wrong = hn::TableLookupBytes(parity, hn::And(bytes, low4));
-      if constexpr (!View::kHomogeneous) wrong = hn::Xor(wrong, EightBytes(expected + i));
-      auto counts = tested;
-      if (has_wide_column) {
-        counts = hn::Or(counts, hn::And(tested_if_wide, EightBytes(wide + i)));
-      }
-      uint64_t right = MaskToBits(d8, hn::Eq(hn::And(wrong, counts), hn::Zero(d8)));
-      if (lanes == 8) right &= right >> 32;
-      if (lanes >= 4) right &= right >> 16;
-      right &= right >> 8;
-      word |= (right & 0xff) << i;
+    for (size_t i = 0; i < n_; i += kKeysAtOnce) {
+      const auto key = [i](size_t j) HWY_ATTR { return i + j; };
+      word |= MatchEight(view, group, key, EightBytes(expected + i), EightBytes(wide + i)) << i;
     }
     return word;
   }
 
-  static HWY_INLINE hn::Vec<hn::Repartition<uint8_t, RibbonLanes>> EightBytes(
-      const uint8_t* HWY_RESTRICT bytes) {
+  // The same for the keys of `word`, which is not 0; those that agree stay. Always eight steps, so
+  // that the number of survivors is nothing to guess: key 0 stands in for those that are missing.
+  HWY_NOINLINE uint64_t MatchSurvivors(const View& view, uint64_t word, uint32_t first) const {
+    const Group group(view.shape, first);
+    uint64_t agreeing = 0;
+    do {
+      const size_t left = hwy::PopCount(word);
+      size_t keys[kKeysAtOnce];
+      uint64_t expected = 0;
+      uint64_t wide = 0;
+      for (size_t j = 0; j < kKeysAtOnce; ++j) {
+        keys[j] = static_cast<size_t>(std::countr_zero(word)) % kRibbonChunk;
+        word &= word - 1;
+        if constexpr (!View::kHomogeneous) {
+          expected |= uint64_t{Expected(group, keys[j])} << (8 * j);
+        }
+        if constexpr (kMixed) wide |= uint64_t{Wide(group, keys[j])} << (8 * j);
+      }
+      const auto key = [&keys](size_t j) HWY_ATTR { return keys[j]; };
+      uint64_t right = MatchEight(view, group, key, expected, wide);
+      if (left < kKeysAtOnce) right &= (uint64_t{1} << left) - 1;
+      for (; right != 0; right &= right - 1) {
+        agreeing |= uint64_t{1} << keys[std::countr_zero(right)];
+      }
+    } while (word != 0);
+    return agreeing;
+  }
+
+  static HWY_INLINE uint64_t EightBytes(const uint8_t* HWY_RESTRICT bytes) {
     uint64_t eight;
     hwy::CopyBytes<8>(bytes, &eight);
-    return hn::BitCast(hn::Repartition<uint8_t, RibbonLanes>(), hn::Set(RibbonLanes(), eight));
-  }
-
-  // The keys of `word` that agree in their columns from `first` on too.
-  HWY_INLINE uint64_t MatchRest(const View& view, uint64_t word, uint32_t first) const {
-    const uint64_t first_wide_index = view.shape.WordIndex(view.shape.first_wide_block);
-    for (uint64_t left = word; left != 0; left &= left - 1) {
-      const size_t key = hwy::Num0BitsBelowLS1Bit_Nonzero64(left);
-      const uint32_t columns =
-          view.shape.columns + (kMixed && index_[0][key] >= first_wide_index ? 1 : 0);
-      uint64_t wrong = 0;
-      for (uint32_t c = first; c < columns && wrong == 0; ++c) {
-        uint64_t sum = 0;
-        for (size_t p = 0; p < kPieces; ++p) sum ^= Block(view, p, key)[c] & piece_[p][key];
-        wrong = hwy::PopCount(sum) & 1;
-        if constexpr (!View::kHomogeneous) wrong ^= result_[key] >> c & 1;
-      }
-      word ^= wrong << key;
-    }
-    return word;
+    return eight;
   }
 
   size_t n_;
