@@ -196,8 +196,9 @@ TYPED_TEST(KernelTest, LookupsThatHashTheirKeys) {
   const auto byte_keys = [&](size_t n) { return ByteKeys{bytes.data(), offsets.data(), n}; };
   using View = typename TypeParam::View;
 
-  for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
-    SCOPED_TRACE(name);
+  for (const ParamsCase<TypeParam>& params_case : UsualParams<TypeParam>(7)) {
+    SCOPED_TRACE(params_case.name);
+    const auto& params = params_case.params;
     // A filter that hashes keys itself takes integer keys as they are.
     std::vector<uint64_t> built(keys.begin(), keys.begin() + kKeys);
     if constexpr (!KeyHashingView<View>) {

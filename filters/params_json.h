@@ -131,7 +131,9 @@ Result<typename F::Params> ParamsFromJson(const nlohmann::json& json) {
   if (!json.is_object()) return Error{fmt::format("must be an object, is {}", json.dump())};
   std::vector<std::string> names;
   for (const KnobInfo& knob : DescribeKnobs<F>()) names.push_back(knob.name);
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& key = item.key();
+    const nlohmann::json& value = item.value();
     bool known = false;
     std::string problem;
     std::apply(
