@@ -125,7 +125,7 @@ def main(arguments=None):
     try:
         runs = load.load_runs(options.runs)
     except load.RunError as error:
-        _say(error)
+        _say(str(error))
         return EXIT_USAGE
     code = 0
     for run in runs:

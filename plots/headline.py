@@ -162,15 +162,16 @@ def main(arguments=None):
     parser.add_argument("--all", action="store_true", help="all parameters, not one per filter")
     options = parser.parse_args(arguments)
     # A name in any script must not end the program where the locale knows ASCII only.
-    sys.stdout.reconfigure(errors="backslashreplace")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
     try:
         runs = load.load_runs(options.runs)
     except load.RunError as error:
-        print(f"plots.headline: {error}", file=sys.stderr)
+        print(f"plots.headline: {load.one_line(str(error))}", file=sys.stderr)
         return 2
     for run in runs:
         for note in run.notes:
-            print(f"plots.headline: {note}", file=sys.stderr)
+            print(f"plots.headline: {load.one_line(note)}", file=sys.stderr)
     print("\n".join(render(run, options.format, options.all) for run in runs), end="")
     return 0
 
