@@ -89,7 +89,9 @@ def may_include(source: str, target: str) -> str | None:
         if target_floor == "harness":
             return "workloads/ knows nothing of harness/"
         if here == "workloads":  # keys, lookups
-            if target_floor == "filters" and target not in COMMON_GROUND:
+            if target in COMMON_GROUND:
+                return None
+            if target_floor == "filters":
                 return "keys and lookups know nothing of filters/"
             if there != "workloads":
                 return f"keys and lookups know no application: {there}/"

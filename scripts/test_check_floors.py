@@ -4,8 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import check_floors
 import pytest
+
+from scripts import check_floors
 
 ROOT = Path(check_floors.__file__).resolve().parent.parent
 

@@ -147,9 +147,9 @@ def test_build_passes_the_preset_on_and_asks_for_clang_only_where_it_is_used(run
     _program(run.programs / "cmake", 'echo "cmake $* in $PWD" >>"$LOG"\n')
     assert run("build").returncode == 0 and run("build", "release-clang").returncode == 0
     assert run.log.read_text().splitlines() == [
-        "setup ", f"cmake --preset release in {tree}", f"cmake --build --preset release in {tree}",
+        "setup ", f"cmake --preset release in {tree}", f"cmake --build --preset release --target all in {tree}",
         "setup clang", f"cmake --preset release-clang in {tree}",
-        f"cmake --build --preset release-clang in {tree}"]
+        f"cmake --build --preset release-clang --target all in {tree}"]
 
 
 def _sweep(tree, code, leaves_summary=True):
@@ -171,7 +171,7 @@ def test_bench_runs_the_sweep_and_ends_with_results_figures_and_table(run, tree,
     _sweep(tree, 0)
     end = run("bench", *arguments)
     assert end.returncode == 0
-    assert run.log.read_text().splitlines() == ["build release", f"filterbench run {passed_on}"]
+    assert run.log.read_text().splitlines() == ["build release filterbench", f"filterbench run {passed_on}"]
     assert end.stdout.splitlines()[-4:] == [
         f"results: {tree}/results/m/r", f"figures: {tree}/results/m/r/figures", "",
         "table of results/m/r"]
