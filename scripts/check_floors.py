@@ -5,10 +5,11 @@
 
 prints one line per violation, `file:line: what and why`, and exits 1 if there is one.
 
-Floors, from the ground up (DESIGN.md): `filters` and the keys and lookups of `workloads` know nothing
-of each other or of the harness, but for the two headers that speak of hashes and errors; application workloads (workloads/<name>/) stand on both; `harness`
-stands on all three, and inside it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the contract
-(filters/*.h) knows no family, and a family knows the contract, filters/simd and itself.
+Floors, from the ground up (DESIGN.md): `filters` and the keys and lookups of `workloads` know
+nothing of each other or of the harness, but for the two headers that speak of hashes and errors;
+application workloads (workloads/<name>/) stand on both; `harness` stands on all three, and inside
+it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the
+contract (filters/*.h) knows no family, and a family knows the contract, filters/simd and itself.
 """
 
 import ast
@@ -19,10 +20,10 @@ from typing import Iterator, NamedTuple
 
 CPP_SUFFIXES = {".h", ".cc"}
 FLOORS = {"filters", "workloads", "harness", "plots", "scripts", "results", "cmake"}
-# What has nothing to do with filters, though it lies beside them: hashes of keys, reasons of failure.
+# What has nothing to do with filters, though it lies beside them: hashes of keys, and errors.
 COMMON_GROUND = {"filters/hash.h", "filters/result.h"}
-# Folder of harness/ -> folders that it may include besides itself. Files that lie in harness/ itself
-# are either the front door (main.cc), which may include all, or tools for all, which include none.
+# Folder of harness/ -> folders that it may include besides itself. Files in harness/ itself are the
+# front door (main.cc), which may include all, or tools for all, which include none.
 HARNESS = {
     "spec": set(),
     "machine": set(),
