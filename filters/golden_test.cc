@@ -13,7 +13,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -41,7 +40,7 @@ std::string HowToUpdate() {
 
 const nlohmann::json& Goldens() {
   static const nlohmann::json goldens = [] {
-    std::ifstream file(std::filesystem::path(__FILE__).parent_path() / "golden.json");
+    std::ifstream file(FILTERBENCH_FILTERS_DIRECTORY "/golden.json");
     return file ? nlohmann::json::parse(file) : nlohmann::json::object();
   }();
   return goldens;

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -20,7 +19,7 @@ namespace filterbench::theory {
 namespace {
 
 nlohmann::json ReferenceRows(const std::string& table) {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "testdata/theory_tables.json";
+  const std::string path = FILTERBENCH_FILTERS_DIRECTORY "/testdata/theory_tables.json";
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   return nlohmann::json::parse(file).at(table).at("rows");
