@@ -5,13 +5,12 @@
 #define HWY_TARGET_INCLUDE "filters/ribbon/banding.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
-#include "filters/ribbon/banding.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "filters/hash.h"
+#include "filters/ribbon/banding.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -2,12 +2,12 @@
 
 #include "filters/ribbon/banding.h"
 
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cstdint>
 #include <map>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "filters/hash.h"
 

@@ -1,10 +1,10 @@
 #include "filters/ribbon/ribbon.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "filters/theory.h"
 #include "filters/wire.h"
@@ -27,9 +27,9 @@ Result<Request> RequestOf(const Ribbon::Params& params) {
   const bool other = params.fpr != 0 || params.columns != 0;
   if ((params.fpr != 0 && params.columns != 0) ||
       (other && params.bits_per_key != 0 && !default_bits)) {
-    return Error{fmt::format(
-        "bits_per_key, fpr, columns: contradict each other, give one (are {}, {}, {})",
-        params.bits_per_key, params.fpr, params.columns)};
+    return Error{
+        fmt::format("bits_per_key, fpr, columns: contradict each other, give one (are {}, {}, {})",
+                    params.bits_per_key, params.fpr, params.columns)};
   }
   if (!other && params.bits_per_key == 0) {
     return Error{"bits_per_key, fpr, columns: one must be given, all are 0"};
@@ -151,10 +151,8 @@ uint64_t CountDistinct(std::span<const uint64_t> hashes, uint64_t salt,
   redundant.erase(std::unique(redundant.begin(), redundant.end()), redundant.end());
   uint64_t occurrences = 0;
   for (const uint64_t hash : hashes) {
-    occurrences += std::binary_search(redundant.begin(), redundant.end(),
-                                      RibbonHash::Mix(hash, salt))
-                       ? 1
-                       : 0;
+    occurrences +=
+        std::binary_search(redundant.begin(), redundant.end(), RibbonHash::Mix(hash, salt)) ? 1 : 0;
   }
   return hashes.size() - (occurrences - redundant.size());
 }
@@ -241,8 +239,7 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
     Result<KeyOrder> order = KeyOrder::Allocate(hashes.size(), shape->slots());
     if (!order) return Error{order.error()};
     const uint64_t starts = StartsFor(*shape, params.width);
-    const auto result_mask =
-        static_cast<uint32_t>((uint64_t{1} << shape->max_columns()) - 1);
+    const auto result_mask = static_cast<uint32_t>((uint64_t{1} << shape->max_columns()) - 1);
 
     for (uint64_t i = 0; i < kAttemptsPerSize; ++i) {
       const uint64_t attempt = enlargements * kAttemptsPerSize + i;
@@ -301,7 +298,9 @@ std::optional<FprEstimate> Ribbon::ExpectedFpr() const {
   const double wide_share =
       static_cast<double>(starts_ - narrow_starts) / static_cast<double>(starts_);
   const int columns = static_cast<int>(shape_.columns);
-  if (params_.system == System::kStandard) return FprEstimate{theory::RibbonFpr(columns, wide_share)};
+  if (params_.system == System::kStandard) {
+    return FprEstimate{theory::RibbonFpr(columns, wide_share)};
+  }
   return theory::HomogeneousRibbonFpr(n_, columns, wide_share,
                                       static_cast<int>(WidthBits(params_.width)));
 }
@@ -324,8 +323,7 @@ Result<Ribbon> Ribbon::Deserialize(std::span<const std::byte> wire) {
   const Params params = ReadParams<Ribbon>(reader);
   const uint64_t n = reader.U64("keys", 0, UINT64_MAX);
   const uint64_t distinct_keys = reader.U64("distinct_keys", 0, n);
-  const uint64_t attempt =
-      reader.U64("attempt", 0, kAttemptsPerSize * (kMaxEnlargements + 1) - 1);
+  const uint64_t attempt = reader.U64("attempt", 0, kAttemptsPerSize * (kMaxEnlargements + 1) - 1);
   RibbonShape shape;
   if (reader.ok()) {
     const Result<RibbonShape> expected = ShapeFor(n, params, attempt / kAttemptsPerSize);

@@ -14,13 +14,13 @@
 // the matrix; slots per key grow with log(n) for the standard filter. When it loses: where filters
 // are built more often than asked, and where a small table is no advantage.
 
-#include <bit>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include "filters/filter.h"
@@ -129,8 +129,9 @@ class Ribbon {
       .name = "ribbon",
       .summary = "solution of a banded linear system with 64 or 128 coefficients per key",
       .source = "Dillinger, Walzer 2021",
-      .fpr_formula = "mean over starts of 2^-columns (Dillinger, Walzer 2021, section 2), plus the "
-                     "share of starts in solved regions where homogeneous (section 3)",
+      .fpr_formula =
+          "mean over starts of 2^-columns (Dillinger, Walzer 2021, section 2), plus the "
+          "share of starts in solved regions where homogeneous (section 3)",
       .hash_bits = 64,
   };
 
@@ -156,13 +157,13 @@ class Ribbon {
       Knob<Params, double>{"fpr", &Params::fpr, 0, 0.5,
                            "the rate is at most this (from 2^-32 on); 0 is unset"},
       Knob<Params, double>{"columns", &Params::columns, 0, 32,
-                           "bits per slot (from 1 on); 7.25 gives a quarter of the blocks 8 columns, "
-                           "the others 7; 0 is unset"},
+                           "bits per slot (from 1 on); 7.25 gives a quarter of the blocks 8, the "
+                           "others 7; 0 is unset"},
       Choice{"width", &Params::width, std::array<std::string_view, 2>{"64", "128"},
              "coefficients per key"},
-      Choice{"system", &Params::system,
-             std::array<std::string_view, 2>{"standard", "homogeneous"},
-             "right-hand sides: bits of the hash, or zeros (which never fails and needs more slots)"},
+      Choice{
+          "system", &Params::system, std::array<std::string_view, 2>{"standard", "homogeneous"},
+          "right-hand sides: bits of the hash, or zeros, which never fails and needs more slots"},
   };
 
   static constexpr uint32_t kMaxColumns = 32;

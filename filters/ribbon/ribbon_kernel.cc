@@ -14,6 +14,10 @@
 #define HWY_TARGET_INCLUDE "filters/ribbon/ribbon_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
 #include "filters/ribbon/ribbon.h"
 #include "filters/simd/loops-inl.h"
 #include "hwy/highway.h"
@@ -39,15 +43,13 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V MulHigh(D d, V x, uint64_t factor) {
   const hn::Repartition<uint32_t, D> d32;
   const V low_factor = hn::Set(d, factor & 0xffffffff);
-  const auto mul = [&](V a, V b) HWY_ATTR {
-    return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
-  };
+  const auto mul = [&](V a, V b)
+                       HWY_ATTR { return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b)); };
   const V x_high = hn::ShiftRight<32>(x);
   const V middle = hn::Add(mul(x_high, low_factor), hn::ShiftRight<32>(mul(x, low_factor)));
   if (factor >> 32 == 0) return hn::ShiftRight<32>(middle);
   const V high_factor = hn::Set(d, factor >> 32);
-  const V other_middle =
-      hn::Add(mul(x, high_factor), hn::And(middle, hn::Set(d, 0xffffffff)));
+  const V other_middle = hn::Add(mul(x, high_factor), hn::And(middle, hn::Set(d, 0xffffffff)));
   return hn::Add(mul(x_high, high_factor),
                  hn::Add(hn::ShiftRight<32>(middle), hn::ShiftRight<32>(other_middle)));
 }
@@ -62,8 +64,10 @@ HWY_INLINE V FoldPair(D d, V a, V b) {
   if constexpr (sizeof(T) == 4) {
     return hn::Xor(low_a_high_b, hn::Shuffle2301(low_b_high_a));
   } else {
-    static constexpr uint8_t kSwapPairs2[16] = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
-    static constexpr uint8_t kSwapPairs1[16] = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
+    static constexpr uint8_t kSwapPairs2[16] = {2,  3,  0, 1, 6,  7,  4,  5,
+                                                10, 11, 8, 9, 14, 15, 12, 13};
+    static constexpr uint8_t kSwapPairs1[16] = {1, 0, 3,  2,  5,  4,  7,  6,
+                                                9, 8, 11, 10, 13, 12, 15, 14};
     const hn::Repartition<uint8_t, D> d8;
     const auto swap = hn::LoadDup128(d8, sizeof(T) == 2 ? kSwapPairs2 : kSwapPairs1);
     return hn::Xor(low_a_high_b,
@@ -82,6 +86,9 @@ class RibbonChunk {
   static constexpr size_t kManySurvivors = 2 * kKeysAtOnce;
 
  public:
+  // Functions over a whole chunk are not inlined: a call for 64 keys is nothing, and their copies
+  // would be most of the binary.
+
   // Rows and addresses of n <= kRibbonChunk keys.
   HWY_INLINE void Prepare(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n) {
     n_ = n;
@@ -128,7 +135,7 @@ class RibbonChunk {
     return view.words + index_[0][key] + piece * view.shape.columns;
   }
 
-  HWY_INLINE void PrepareFull(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n) {
+  HWY_NOINLINE void PrepareFull(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n) {
     const RibbonLanes d;
     const hn::Repartition<uint32_t, RibbonLanes> d32;
     using V = hn::Vec<RibbonLanes>;
@@ -168,9 +175,9 @@ class RibbonChunk {
       }
       hn::Store(next, d, piece_[kPieces - 1] + i);
       if constexpr (!View::kHomogeneous) {
-        hn::Store(hn::ShiftRight<32>(
-                      hn::Mul(last_mixed, hn::Set(d, RibbonHash::kResultMultiplier))),
-                  d, result_ + i);
+        hn::Store(
+            hn::ShiftRight<32>(hn::Mul(last_mixed, hn::Set(d, RibbonHash::kResultMultiplier))), d,
+            result_ + i);
       }
     }
   }
@@ -180,8 +187,8 @@ class RibbonChunk {
     const RibbonLanes d;
     auto sum = hn::And(hn::LoadU(d, Block(view, 0, key) + first), hn::Set(d, piece_[0][key]));
     for (size_t p = 1; p < kPieces; ++p) {
-      sum = hn::Xor(sum, hn::And(hn::LoadU(d, Block(view, p, key) + first),
-                                 hn::Set(d, piece_[p][key])));
+      sum = hn::Xor(sum,
+                    hn::And(hn::LoadU(d, Block(view, p, key) + first), hn::Set(d, piece_[p][key])));
     }
     return sum;
   }
@@ -216,17 +223,17 @@ class RibbonChunk {
     return static_cast<int64_t>(index_[0][key]) > group.first_wide_index - 1 ? 0xff : 0;
   }
 
-  HWY_INLINE hn::Vec<hn::Repartition<uint32_t, RibbonLanes>> FoldKeys(const View& view, size_t key_a,
-                                                                      size_t key_b,
+  HWY_INLINE hn::Vec<hn::Repartition<uint32_t, RibbonLanes>> FoldKeys(const View& view,
+                                                                      size_t key_a, size_t key_b,
                                                                       uint32_t first) const {
     const hn::Repartition<uint32_t, RibbonLanes> d32;
     return FoldPair(d32, hn::BitCast(d32, Products(view, key_a, first)),
                     hn::BitCast(d32, Products(view, key_b, first)));
   }
 
-  HWY_INLINE hn::Vec<hn::Repartition<uint16_t, RibbonLanes>> FoldKeys(const View& view, size_t key_a,
-                                                                      size_t key_b, size_t key_c,
-                                                                      size_t key_d,
+  HWY_INLINE hn::Vec<hn::Repartition<uint16_t, RibbonLanes>> FoldKeys(const View& view,
+                                                                      size_t key_a, size_t key_b,
+                                                                      size_t key_c, size_t key_d,
                                                                       uint32_t first) const {
     const hn::Repartition<uint16_t, RibbonLanes> d16;
     return FoldPair(d16, hn::BitCast(d16, FoldKeys(view, key_a, key_b, first)),
@@ -249,15 +256,14 @@ class RibbonChunk {
 
     static constexpr uint8_t kParity[16] = {0,    0xff, 0xff, 0,    0xff, 0,    0,    0xff,
                                             0xff, 0,    0,    0xff, 0,    0xff, 0xff, 0};
-    auto wrong =
-        hn::TableLookupBytes(hn::LoadDup128(d8, kParity), hn::And(bytes, hn::Set(d8, 15)));
+    auto wrong = hn::TableLookupBytes(hn::LoadDup128(d8, kParity), hn::And(bytes, hn::Set(d8, 15)));
     if constexpr (!View::kHomogeneous) {
       wrong = hn::Xor(wrong, hn::BitCast(d8, hn::Set(d, expected)));
     }
     auto counts = hn::BitCast(d8, hn::Load(d, group.always));
     if (kMixed && group.has_wide_column) {
-      counts = hn::Or(counts,
-                      hn::BitCast(d8, hn::And(hn::Load(d, group.if_wide), hn::Set(d, wide))));
+      counts =
+          hn::Or(counts, hn::BitCast(d8, hn::And(hn::Load(d, group.if_wide), hn::Set(d, wide))));
     }
     uint64_t right = MaskToBits(d8, hn::Eq(hn::And(wrong, counts), hn::Zero(d8)));
     if (hn::Lanes(d) == 8) right &= right >> 32;
@@ -267,7 +273,7 @@ class RibbonChunk {
   }
 
   // Bit i: key i agrees in all of its columns among [first, first + lanes).
-  HWY_INLINE uint64_t MatchAll(const View& view, uint32_t first) const {
+  HWY_NOINLINE uint64_t MatchAll(const View& view, uint32_t first) const {
     const Group group(view.shape, first);
     HWY_ALIGN uint8_t expected[kRibbonChunk] = {};
     HWY_ALIGN uint8_t wide[kRibbonChunk] = {};
@@ -366,9 +372,7 @@ struct RibbonAnswer {
   }
 };
 
-Kernel<Ribbon::View> RibbonKernel() {
-  return BatchedLoops<Ribbon::View, RibbonAnswer>::Make();
-}
+Kernel<Ribbon::View> RibbonKernel() { return BatchedLoops<Ribbon::View, RibbonAnswer>::Make(); }
 
 #else  // HWY_SCALAR: one lane has nothing to fold
 

@@ -1,13 +1,13 @@
 #include "filters/ribbon/ribbon.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "filters/theory.h"
 
@@ -260,8 +260,8 @@ TEST(RibbonTest, KernelsAnswerAsTheReferenceDoes) {
   }
   for (const Kind kind : kKinds) {
     for (const double columns : {1.0, 2.5, 4.0, 4.5, 7.0, 7.25, 8.0, 8.5, 11.0, 16.5, 31.5, 32.0}) {
-      const auto filter = Ribbon::Build(
-          keys, {.columns = columns, .width = kind.width, .system = kind.system});
+      const auto filter =
+          Ribbon::Build(keys, {.columns = columns, .width = kind.width, .system = kind.system});
       ASSERT_TRUE(filter) << filter.error();
       auto view = filter->view();
       for (const bool prefetch : {false, true}) {
@@ -306,10 +306,10 @@ TEST(RibbonTheoryTest, SlotsPerKeyFollowTheTables) {
     double w64;
     double w128;
   };
-  for (const Row& row : {Row{3000, 1.0553, 1.0227}, Row{10'000, 1.0664, 1.0249},
-                         Row{100'000, 1.0925, 1.0353}, Row{300'000, 1.1057, 1.0411},
-                         Row{3'000'000, 1.1335, 1.0538}, Row{10'000'000, 1.1482, 1.0605},
-                         Row{900'000'000, 1.2020, 1.0851}}) {
+  for (const Row& row :
+       {Row{3000, 1.0553, 1.0227}, Row{10'000, 1.0664, 1.0249}, Row{100'000, 1.0925, 1.0353},
+        Row{300'000, 1.1057, 1.0411}, Row{3'000'000, 1.1335, 1.0538},
+        Row{10'000'000, 1.1482, 1.0605}, Row{900'000'000, 1.2020, 1.0851}}) {
     EXPECT_NEAR(theory::RibbonSlotsPerKey(row.n, 64), row.w64, 0.006) << row.n;
     EXPECT_NEAR(theory::RibbonSlotsPerKey(row.n, 128), row.w128, 0.004) << row.n;
   }
@@ -327,8 +327,8 @@ TEST(RibbonTheoryTest, MixedColumns) {
   EXPECT_NEAR(theory::RibbonFpr(6.779817651899947), 0.009532674594531667, 1e-15);
   EXPECT_NEAR(theory::RibbonFpr(12.60026589230452), 0.0001708659799432958, 1e-17);
   EXPECT_FALSE(Ribbon::TheoryFpr(1.0));
-  EXPECT_NEAR(*Ribbon::TheoryFpr(10), theory::RibbonFpr(10 / theory::RibbonSlotsPerKey(1'000'000, 128)),
-              1e-15);
+  EXPECT_NEAR(*Ribbon::TheoryFpr(10),
+              theory::RibbonFpr(10 / theory::RibbonSlotsPerKey(1'000'000, 128)), 1e-15);
 }
 
 // Shares of 2 * 60 filters of 1e5 keys with 64-bit rows in solved regions, simulated with random
