@@ -93,7 +93,7 @@ TEST(ValidateDocument, AnUnknownFactNeedsAReason) {
 // The cases of results/test_schema.py, which asks another validator.
 TEST(ValidateDocument, AgreesWithTheCasesOfTheSchemas) {
   const auto path =
-      std::filesystem::path(__FILE__).parent_path() / "../../results/schema_cases.json";
+      std::filesystem::path(FILTERBENCH_RESULTS_DIRECTORY) / "schema_cases.json";
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
   const json cases = json::parse(file);
