@@ -178,7 +178,7 @@ uint64_t InverseMod(uint64_t a, uint64_t m) {
   return static_cast<uint64_t>(old_s < 0 ? old_s + static_cast<int64_t>(m) : old_s);
 }
 
-// Divisors in ascending order, by trial division: at most 2^20 steps for 2^40.
+// Divisors in ascending order.
 std::vector<uint64_t> Divisors(uint64_t m) {
   std::vector<uint64_t> divisors = {1};
   const auto take = [&](uint64_t prime, int exponent) {
@@ -225,19 +225,9 @@ class DoubleHashing {
   };
 
   // Steps that behave alike: b and u b for any u coprime to m, since multiplying all positions by u
-  // permutes both the positions and the keys. A class is then a divisor gcd(b, m). In large tables
-  // only the divisors that k probes can see are told apart: gcd(b, ForbiddenStepDivisor).
+  // permutes both the positions and the keys. A class is then a divisor gcd(b, m).
   std::vector<StepClass> StepClasses() const {
-    if (m_ >= kOneClassFrom) return {{1, 1.0}};
     std::vector<StepClass> classes;
-    const uint64_t visible = ForbiddenStepDivisor(m_, k_);
-    if (m_ >= kExactClassesBelow && visible < m_ / 64) {
-      for (const uint64_t divisor : Divisors(visible)) {
-        classes.push_back({divisor, static_cast<double>(Totient(visible / divisor)) /
-                                        static_cast<double>(visible)});
-      }
-      return classes;
-    }
     for (const uint64_t divisor : Divisors(m_)) {
       if (Forbidden(divisor % m_)) continue;
       classes.push_back({divisor % m_, static_cast<double>(Totient(m_ / divisor)) /
@@ -293,9 +283,6 @@ class DoubleHashing {
   }
 
  private:
-  static constexpr uint64_t kExactClassesBelow = uint64_t{1} << 16;
-  static constexpr uint64_t kOneClassFrom = uint64_t{1} << 24;
-
   bool Forbidden(uint64_t step) const {
     if (forbidden_divisor_ == 0 || m_ == 1) return false;
     return step % (m_ / forbidden_divisor_) == 0;
@@ -359,18 +346,50 @@ double CoverageByInclusionExclusion(const std::map<uint64_t, double>& overlap_la
   return std::clamp(sum, 0.0, 1.0);
 }
 
+// By s: the probability that a key shares s positions with a query, as `first order in 1 / m` has
+// it: steps uniform, no wrapping within the k probes. Element s for 2 <= s <= k.
+//
+// The key's step b' and the query's step b are tied by d b' = g b mod m, for coprime d and g below
+// k in magnitude, d > 0; averaged over b there is one such b' for each (d, g), whatever divides m.
+// Probes i of the key and j of the query meet in chains (i + t d, j + t g), one start of the key to
+// a chain. The square of k x k pairs has (k - (s - 1) d) (k - (s - 1) |g|) segments of s members of
+// a chain; the second difference over s counts the chains with s members in all.
+std::vector<double> SharedPositionsFirstOrder(double m, int k) {
+  std::vector<double> law(k + 1);
+  for (int d = 1; d < k; ++d) {
+    for (int g = 1; g < k; ++g) {
+      if (std::gcd(d, g) != 1) continue;
+      const auto segments = [&](int s) {
+        return std::max(0.0, k - (s - 1.0) * d) * std::max(0.0, k - (s - 1.0) * g);
+      };
+      for (int s = 2; s <= k && segments(s) > 0; ++s) {
+        // Twice: g and -g.
+        law[s] += 2 * (segments(s) - 2 * segments(s + 1) + segments(s + 2)) / (m * m);
+      }
+    }
+  }
+  return law;
+}
+
 // Variance of an instance's rate, relative to its square, that is left when the number of set bits
 // is known: how many pairs (a, b) happen to have all their bits set. Two queries that share s
 // positions are both positive with p^(2k - s); the part linear in s vanishes, since every position
-// is in the same number of queries.
-double PairingVariance(const std::map<uint64_t, double>& overlap_law, double share) {
+// is in the same number of queries. `shared`: the probability that two queries share s.
+double PairingVariance(const std::vector<double>& shared, double p) {
   double variance = 0;
-  for (const auto& [hit, probability] : overlap_law) {
-    const int shared = std::popcount(hit);
-    if (shared < 2) continue;
-    variance += probability * (std::pow(share, -shared) - 1 - shared * (1 - share) / share);
+  for (size_t s = 2; s < shared.size(); ++s) {
+    if (shared[s] == 0) continue;
+    const double count = static_cast<double>(s);
+    variance += shared[s] * (std::pow(p, -count) - 1 - count * (1 - p) / p);
   }
   return std::max(0.0, variance);
+}
+
+// The deviation of a rate from the variance due to the number of set bits and from PairingVariance.
+// The latter may be infinite in nearly empty tables; a rate in [0, 1] has at most its mean.
+double DeviationWithPairing(double occupancy_variance, double mean, double pairing_variance) {
+  if (mean <= 0) return 0;
+  return std::sqrt(occupancy_variance + mean * std::min(mean * pairing_variance, 1.0));
 }
 
 }  // namespace
@@ -459,40 +478,44 @@ uint64_t ForbiddenStepDivisor(uint64_t bits, int k) {
 FprEstimate DoubleHashingFpr(uint64_t n, uint64_t bits, int k, uint64_t forbidden_divisor) {
   if (n == 0) return {0, 0};
   constexpr int kMaxExactProbes = 16;
+  constexpr uint64_t kMaxExactBits = uint64_t{1} << 16;
   const double m = static_cast<double>(bits);
   const double keys = static_cast<double>(n);
   // The k probes of a key are distinct, up to steps that hardly ever occur.
   const double distinct = std::min<double>(k, m);
-  const PowerMoments share = ShareOfSetBits(
-      keys * std::log1p(-std::min(distinct / m, 1 - 1e-15)),
-      keys * std::log1p(-std::min(
-                 distinct * (2 * m - distinct - 1) / (m * std::max(1.0, m - 1)), 1 - 1e-15)),
-      m);
+  const double hits_one = distinct / m;
+  const double hits_two = distinct * (2 * m - distinct - 1) / (m * std::max(1.0, m - 1));
+  const PowerMoments share =
+      ShareOfSetBits(keys * std::log1p(-std::min(hits_one, 1 - 1e-15)),
+                     keys * std::log1p(-std::min(hits_two, 1 - 1e-15)), m);
   const PowerMoments independent = NormalPower(share.mean, share.variance, k);
+  const double p = share.mean;
 
-  const DoubleHashing hashing(bits, k, forbidden_divisor);
   double mean = 0;
-  double pairing_variance = 0;
-  for (const auto& [step, weight] : hashing.StepClasses()) {
-    const std::vector<uint64_t> positions = hashing.Positions(step);
-    const std::map<uint64_t, double> law = hashing.OverlapLaw(positions);
-    pairing_variance += weight * PairingVariance(law, share.mean);
-    if (k <= kMaxExactProbes) {
+  std::vector<double> shared(k + 1);
+  if (k <= kMaxExactProbes && bits <= kMaxExactBits) {
+    const DoubleHashing hashing(bits, k, forbidden_divisor);
+    for (const auto& [step, weight] : hashing.StepClasses()) {
+      const std::vector<uint64_t> positions = hashing.Positions(step);
+      const std::map<uint64_t, double> law = hashing.OverlapLaw(positions);
       mean += weight * CoverageByInclusionExclusion(law, positions.size(), keys);
-      continue;
+      for (const auto& [hit, probability] : law) {
+        shared[std::popcount(hit)] += weight * probability;
+      }
     }
-    double excess = 0;
-    for (const auto& [hit, probability] : law) {
-      const int shared = std::popcount(hit);
-      if (shared < 3) continue;
-      const double rest = static_cast<double>(positions.size()) - shared;
-      excess += keys * probability *
-                (std::pow(share.mean, rest) - std::pow(share.mean, rest + shared));
+  } else {
+    shared = SharedPositionsFirstOrder(m, k);
+    mean = independent.mean;
+    // With a key that shares s positions, a query needs p^(k - s) where it needed p^k. The terms up
+    // to the square of (1 - p) / p are in the mean and variance of the number of set bits already.
+    for (int s = 3; s <= k; ++s) {
+      mean += keys * shared[s] *
+              (std::pow(p, k - s) - std::pow(p, k) - s * (1 - p) * std::pow(p, k - 1) -
+               s * (s - 1) / 2.0 * (1 - p) * (1 - p) * std::pow(p, k - 2));
     }
-    mean += weight * std::min(1.0, independent.mean + excess);
   }
-  return {std::min(mean, 1.0),
-          std::sqrt(independent.variance + mean * mean * pairing_variance)};
+  mean = std::clamp(mean, 0.0, 1.0);
+  return {mean, DeviationWithPairing(independent.variance, mean, PairingVariance(shared, p))};
 }
 
 FprEstimate EnhancedDoubleHashingFpr(uint64_t n, uint64_t bits, int k) {
@@ -500,16 +523,17 @@ FprEstimate EnhancedDoubleHashingFpr(uint64_t n, uint64_t bits, int k) {
   const FprEstimate classic = ClassicBloomFpr(n, bits, k);
   const double m = static_cast<double>(bits);
   const double pairs = m * std::max(1.0, m - 1);
-  const double same_pair = bits == 1 ? 1.0 : -std::expm1(static_cast<double>(n) * std::log1p(-1 / pairs));
+  const double same_pair =
+      bits == 1 ? 1.0 : -std::expm1(static_cast<double>(n) * std::log1p(-1 / pairs));
   const double mean = classic.mean + (1 - classic.mean) * same_pair;
   // Besides the number of set bits, as for plain double hashing: k^2 (k-1)^2 / 2 pairs (a, b) share
   // two positions with a given one, and one pair is the same.
-  const double share = std::pow(classic.mean, 1.0 / k);
+  const double share = std::max(std::pow(classic.mean, 1.0 / k), 1e-9);
   const double odds = (1 - share) / share;
   const double two_shared = 0.5 * k * k * (k - 1.0) * (k - 1.0) * odds * odds;
   const double pairing_variance = (two_shared + std::pow(share, -k)) / pairs;
-  return {mean, std::sqrt(classic.instance_sd * classic.instance_sd +
-                          mean * mean * pairing_variance)};
+  return {mean, DeviationWithPairing(classic.instance_sd * classic.instance_sd, mean,
+                                     pairing_variance)};
 }
 
 double CuckooFpr(double fingerprint_bits, double load) {

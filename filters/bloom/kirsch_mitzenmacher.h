@@ -35,9 +35,10 @@ class KmBloom {
       .name = "km_bloom",
       .summary = "Bloom filter with k probes by double hashing from one hash",
       .source = "Kirsch, Mitzenmacher 2006; Dillinger, Manolios 2004",
-      .fpr_formula = "plain: inclusion-exclusion over the query's probes, keys uniform in start and "
-                     "step (Dillinger, Manolios 2004; Kirsch, Mitzenmacher 2006); enhanced: E[(set/"
-                     "m)^k] (Bose et al. 2008) and n/m^2; (1 - e^(-k n / m))^k for many keys",
+      .fpr_formula = "plain: inclusion-exclusion over the query's probes, keys uniform in start "
+                     "and step (Dillinger, Manolios 2004; Kirsch, Mitzenmacher 2006); enhanced: "
+                     "E[(set/m)^k] (Bose et al. 2008) and n/m^2; (1 - e^(-k n / m))^k for many "
+                     "keys",
       .hash_bits = 64,
   };
 
@@ -61,21 +62,23 @@ class KmBloom {
              "step between probes: the same each time, or growing"},
   };
 
-  // How hashes become probes. All of it is pure, so that tables too large to allocate can be tested.
+  // How hashes become probes. All of it is pure, so that tables too large to allocate can be
+  // tested.
 
   // In [0, bits).
   static constexpr uint64_t Start(uint64_t hash, uint64_t bits) { return FastRange64(hash, bits); }
 
-  // In [1, bits), uniform over all steps but the multiples of bits / forbidden_divisor (a divisor of
-  // bits, theory::ForbiddenStepDivisor for plain probing and 1 for enhanced). The allowed steps lie
-  // in `forbidden_divisor` runs of bits / forbidden_divisor - 1; the first product ranges over the
-  // allowed steps, the second is the number of its run, since it is the same fraction of the runs.
-  // Tables of more than 2^32 bits use 2^32 steps, evenly spaced.
+  // In [1, bits), uniform over all steps but the multiples of bits / forbidden_divisor (a divisor
+  // of bits, theory::ForbiddenStepDivisor for plain probing and 1 for enhanced). The allowed steps
+  // lie in `forbidden_divisor` runs of bits / forbidden_divisor - 1; the first product ranges over
+  // the allowed steps, the second is the number of its run, since it is the same fraction of the
+  // runs. Tables of more than 2^32 bits use 2^32 steps, evenly spaced.
   //
-  // What this guarantees: plain probing never revisits a position within k probes, so each key has k
-  // distinct positions, except where bits divides lcm(1..k-1): k = 7: 1, 2, 3, 4, 5, 6, 10, 12, 15,
-  // 20, 30, 60; the largest for k = 14 is 360360. There, the step is only kept from 0. A step may
-  // share factors with `bits` and then reaches bits / gcd(step, bits) positions: k or more of them.
+  // What this guarantees: plain probing never revisits a position within k probes, so each key has
+  // k distinct positions, except where bits divides lcm(1..k-1): k = 7: 1, 2, 3, 4, 5, 6, 10, 12,
+  // 15, 20, 30, 60; the largest for k = 14 is 360360. There, the step is only kept from 0. A step
+  // may share factors with `bits` and then reaches bits / gcd(step, bits) positions: k or more of
+  // them.
   static constexpr uint64_t Step(uint32_t step_hash, uint64_t bits, uint64_t forbidden_divisor) {
     const uint64_t fraction = uint64_t{step_hash} << 32;
     return 1 + FastRange64(fraction, bits - forbidden_divisor) +
@@ -170,8 +173,8 @@ class KmBloom {
   uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
   std::span<const std::byte> Table() const { return table_.bytes(); }
   Details GetDetails() const;
-  // Agrees with measurement for one filter of 4096 bits or more; in smaller ones the rates of
-  // instances are not normal any more, and only the mean over many of them can be compared.
+  // Agrees with measurement for one filter of 4096 bits or more (2^16 for plain probing with k > 16).
+  // In smaller ones the rates of instances are not normal any more: compare the mean over many.
   std::optional<FprEstimate> ExpectedFpr() const;
   static std::optional<double> TheoryFpr(double bits_per_key);
 

@@ -1,9 +1,10 @@
-// Lookups of KmBloom in vectors over keys, in rounds: a round gathers the next probe of all keys of a
-// sub-batch that are still undecided, several per vector, and keeps those whose bit is set. Half of
-// the absent keys leave in each round, so they cost two gathers each, without a branch per key that
-// would be guessed wrong half the time. After a few rounds mostly present keys are left: then a round
-// tests two probes, since moving keys costs as much as a gather. In large tables a round tests one
-// probe and prefetches some vectors ahead: no line is fetched that the scalar lookup does not read.
+// Lookups of KmBloom in vectors over keys, in rounds: a round gathers the next probe of all keys of
+// a sub-batch that are still undecided, several per vector, and keeps those whose bit is set. Half
+// of the absent keys leave in each round, so they cost two gathers each, without a branch per key
+// that would be guessed wrong half the time. After a few rounds mostly present keys are left: then
+// a round tests two probes, since moving keys costs as much as a gather. In large tables a round
+// tests one probe and prefetches some vectors ahead: no line is fetched that the scalar lookup does
+// not read.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/bloom/kirsch_mitzenmacher_kernel.cc"

@@ -59,10 +59,10 @@ HWY_INLINE uint64_t MaskToBits(D d, M mask) {
   return bits & (~uint64_t{0} >> (64 - hn::Lanes(d)));
 }
 
-// Stores the lanes of a vector that the mask selects, in order, and after them anything up to a whole
-// vector. hn::Compress does this, but with GCC 12 the tables of Highway 1.0.3 for AVX2 and for
-// 128-bit vectors are copied to the stack for each vector (1 KiB for AVX2), ten times the cost of
-// the rest; here they are static. T has 32 or 64 bits.
+// Stores the lanes of a vector that the mask selects, in order, and after them anything up to a
+// whole vector. hn::Compress does this, but with GCC 12 the tables of Highway 1.0.3 for AVX2 and
+// for 128-bit vectors are copied to the stack for each vector (1 KiB for AVX2), ten times the cost
+// of the rest; here they are static. T has 32 or 64 bits.
 template <class D, class M, class V, class T = hn::TFromD<D>>
 HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
 #if HWY_TARGET == HWY_AVX2
