@@ -29,8 +29,9 @@ struct FilterInfo {
   std::string_view summary;      // one line
   std::string_view source;       // the paper, or the system, it comes from
   std::string_view fpr_formula;  // the closed form behind ExpectedFpr and its citation
-  // Bits of the hash that tell two keys apart; n / 2^hash_bits is a floor of the FPR that no
-  // memory buys off.
+  // Bits of the hash that tell two keys apart where memory is no object (not the bits of a stored
+  // fingerprint); n / 2^hash_bits is a floor of the FPR that no memory buys off. Where it matters,
+  // ExpectedFpr includes it: nobody adds it later.
   int hash_bits = 64;
   // A baseline answers by what it costs, not by what was inserted: it has no FPR and may deny keys.
   bool is_baseline = false;
@@ -65,7 +66,9 @@ concept Filter =
       { params.seed } -> std::convertible_to<uint64_t>;
 
       // Deterministic in (hashes, params); duplicates allowed; bounded work. A reason, not an
-      // exception, where the filter cannot be built.
+      // exception, where the filter cannot be built; one that is beyond its limits is refused with
+      // "too large: ..." before a hash is read. Built from nothing it denies every hash, in at most
+      // 64 KiB.
       { F::Build(hashes, params) } -> std::same_as<Result<F>>;
       { filter.params() } -> std::same_as<const typename F::Params&>;
       { filter.report() } -> std::same_as<const BuildReport&>;
@@ -80,7 +83,7 @@ concept Filter =
       // One table per SIMD target that this machine runs, the best first, `scalar` last.
       { F::Kernels() } -> std::same_as<std::span<const Kernel<typename F::View>>>;
 
-      // All bytes that a lookup may touch and the parameters that it needs.
+      // All bytes that a lookup may touch and the parameters that it needs: at least Table().size().
       { filter.SizeInBytes() } -> std::same_as<uint64_t>;
       // What the allocator was asked for, slack included.
       { filter.AllocatedBytes() } -> std::same_as<uint64_t>;
@@ -91,7 +94,7 @@ concept Filter =
       // Theory for this instance (its n, m, k, load); nothing for baselines.
       { filter.ExpectedFpr() } -> std::same_as<std::optional<FprEstimate>>;
       // Theory for many keys at a budget of bits per key: the curve that figures draw. Nothing
-      // where the structure has no such size.
+      // where the rate is no function of it; figures then show points without a line.
       { F::TheoryFpr(bits_per_key) } -> std::same_as<std::optional<double>>;
 
       // The format of filters/wire.h. Deserialize trusts nothing.

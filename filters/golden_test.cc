@@ -2,7 +2,7 @@
 // after every change of the code: filters/golden.json says which. A change that is meant to move
 // them is made visible by writing the file anew,
 //
-//   FILTERBENCH_UPDATE_GOLDENS=filters/golden.json build/filters_test --gtest_filter=Golden.Update
+//   FILTERBENCH_UPDATE_GOLDENS=filters/golden.json build/release/filters_test --gtest_filter=Golden.Update
 //
 // and by explaining the difference in the commit. A new filter gets its block in the same way.
 
@@ -34,7 +34,8 @@ constexpr uint64_t kAbsent = 100000;
 
 std::string HowToUpdate() {
   return fmt::format(
-      "\n  {}=filters/golden.json build/filters_test --gtest_filter=Golden.Update\nwrites it anew.",
+      "\n  {}=filters/golden.json build/release/filters_test --gtest_filter=Golden.Update\n"
+      "from the root of the checkout writes it anew.",
       kUpdateVariable);
 }
 
