@@ -83,7 +83,7 @@ concept Filter =
       // One table per SIMD target that this machine runs, the best first, `scalar` last.
       { F::Kernels() } -> std::same_as<std::span<const Kernel<typename F::View>>>;
 
-      // All bytes that a lookup may touch and the parameters that it needs: at least Table().size().
+      // All bytes that a lookup may touch and the parameters that it needs; Table().size() or more.
       { filter.SizeInBytes() } -> std::same_as<uint64_t>;
       // What the allocator was asked for, slack included.
       { filter.AllocatedBytes() } -> std::same_as<uint64_t>;

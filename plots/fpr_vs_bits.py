@@ -40,7 +40,8 @@ def gaps(run):
     without = sorted(set(points["filter"]) - set(run.theory["filter"]))
     if without:
         found.append(selection.Gap(f"no theory for {', '.join(without)}",
-                                   "theory.json of the run must hold its curve"))
+                                   "the filter has no curve over bits per key, or theory.json of "
+                                   "the run lacks it"))
     return found
 
 
