@@ -97,6 +97,7 @@ TEST(RibbonTest, LaterAttemptsAreReportedAndSurviveTheWire) {
     ASSERT_TRUE(filter);
     seen = filter->report().attempts > 1;
     if (!seen) continue;
+    EXPECT_LE(filter->report().attempts, 8u);  // each fails with a probability of about 1 in 20
     const auto copy = Ribbon::Deserialize(filter->Serialize());
     ASSERT_TRUE(copy) << copy.error();
     EXPECT_EQ(copy->report().attempts, filter->report().attempts);
