@@ -53,10 +53,11 @@ class ClassicBloom {
   };
 
   // Seed of hash function i: a Weyl sequence with the odd number nearest to 2^64 over the golden
-  // ratio, not seed + i. XXH3 of eight bytes xors key and seed before it mixes, so that two keys
-  // whose difference is that of two seeds share a hash value; with seeds in a row, keys in a row
-  // would share most of their probes. The low halves of these seeds differ by odd multiples of
-  // themselves, which keeps integers below 2^32 from ever sharing that way.
+  // ratio, not seed + i. XXH3 of eight bytes xors the key with a word made from the seed, then
+  // mixes: two keys that differ as two such words do share a hash value. Words of seeds in a row
+  // differ in the same few bits, so that integers on a grid in those bits share nearly all values
+  // (93 % false positives on half of such a grid). The low halves of these seeds differ in many
+  // bits, which integers below 2^32 cannot match.
   static constexpr uint64_t HashSeed(uint64_t seed, uint32_t i) {
     return seed + i * 0x9e3779b97f4a7c15ULL;
   }

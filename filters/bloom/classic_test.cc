@@ -62,17 +62,23 @@ TEST(ClassicBloomTest, FprAgreesWithTheoryFromBothSides) {
   }
 }
 
-// Keys in a row share most of their probes if the seeds of the hash functions are in a row too.
-TEST(ClassicBloomTest, SequentialIntegersHaveTheSameFpr) {
-  std::vector<uint64_t> keys(100'000);
-  std::vector<uint64_t> absent(2'000'000);
-  for (uint64_t i = 0; i < keys.size(); ++i) keys[i] = i;
-  for (uint64_t i = 0; i < absent.size(); ++i) absent[i] = keys.size() + i;
+TEST(ClassicBloomTest, StructuredIntegersHaveTheSameFpr) {
+  // In a row, and on a grid of the bits in which XXH3 would see seed and seed + i differ; half of
+  // each is built in.
   for (const uint64_t seed : {0, 1, 99}) {
-    const auto filter = ClassicBloom::Build(keys, {.bits_per_key = 10, .seed = seed});
-    ASSERT_TRUE(filter) << filter.error();
-    EXPECT_TRUE(theory::FprAgrees(Positives(*filter, absent), absent.size(),
-                                  *filter->ExpectedFpr(), kFalseAlarm));
+    for (const bool grid : {false, true}) {
+      std::vector<uint64_t> keys;
+      std::vector<uint64_t> absent;
+      for (uint64_t i = 0; i < 1 << 17; ++i) {
+        const uint64_t key = grid ? (i >> 8) << 32 | (i & 0xff) << 24 : i;
+        (Mix64(i) % 2 == 0 ? keys : absent).push_back(key);
+      }
+      const auto filter = ClassicBloom::Build(keys, {.bits_per_key = 10, .seed = seed});
+      ASSERT_TRUE(filter) << filter.error();
+      EXPECT_TRUE(theory::FprAgrees(Positives(*filter, absent), absent.size(),
+                                    *filter->ExpectedFpr(), kFalseAlarm))
+          << "seed " << seed << ", grid " << grid << ": " << Positives(*filter, absent);
+    }
   }
 }
 

@@ -173,8 +173,9 @@ class KmBloom {
   uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
   std::span<const std::byte> Table() const { return table_.bytes(); }
   Details GetDetails() const;
-  // Agrees with measurement for one filter of 4096 bits or more (2^16 for plain probing with k > 16).
-  // In smaller ones the rates of instances are not normal any more: compare the mean over many.
+  // Agrees with measurement for one filter of 4096 bits or more (2^16 for plain probing with k >
+  // 16). In smaller ones the rates of instances are not normal any more: compare the mean over
+  // many.
   std::optional<FprEstimate> ExpectedFpr() const;
   static std::optional<double> TheoryFpr(double bits_per_key);
 

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
 #include "filters/bloom/kirsch_mitzenmacher.h"
+#include "filters/simd/gather-inl.h"
 #include "filters/simd/loops-inl.h"
 #include "hwy/highway.h"
 
@@ -171,8 +172,7 @@ class KmRounds {
       const V key = hn::Load(d, keys_ + from);
       hn::Vec<decltype(di)> tested = hn::Set(di, -1);  // the sign bits count
       for (int p = 0; p < kProbes; ++p) {
-        const V word =
-            hn::GatherIndex(d, table, hn::BitCast(di, hn::ShiftRight<kWordShift>(position)));
+        const V word = GatherWords(d, table, hn::ShiftRight<kWordShift>(position));
         const V bit_on_top = hn::Shl(word, hn::AndNot(position, hn::Set(d, kInWord)));
         tested = hn::And(tested, hn::BitCast(di, bit_on_top));
         position = add_mod(position, step);
