@@ -293,6 +293,8 @@ def _read_json(file, schema):
 
 
 def _read_caches(environment):
+    if environment.child("caches").value is None:
+        return []
     return [Cache(int(cache.field("level", int)), cache.field("type", str),
                   cache.field("size_bytes", float, above=0))
             for cache in environment.items("caches") if cache.value.get("size_bytes") is not None]
@@ -385,18 +387,11 @@ def _read_points(summary, run):
 def _read_samples(file, run, notes):
     rows = []
     lines = _read_text(file).split(b"\n")
-    cut_off = lines.pop()  # empty if the file ends with a line feed, as it does after a clean stop
+    cut_off = lines.pop()  # a line is finished by its line feed; what follows the last is no sample
     for number, line in enumerate(lines, 1):
         rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
     if cut_off:
-        number = len(lines) + 1
-        try:
-            text = cut_off.decode("utf-8")
-            json.loads(text)
-        except ValueError:
-            notes.append(f"{file}:{number}: the last line is cut off and was left out")
-        else:
-            rows.append(_read_sample(_parse(file, text, "sample", number), run))
+        notes.append(f"{file}:{len(lines) + 1}: the last line is cut off and was left out")
     return pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
 
 

@@ -96,19 +96,21 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
                queries=1_000_000, false_positives=None, floor=None, status="ok", reason=None,
                build_ns=None, key_set=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns."""
+    build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
              "hashing": "prehashed", "target": target}
     entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
-             "filter_digest": [], "answers_digest": []}
+             "filter_digest": [], "answers_digest": []} | build_reason
     if bits is not None:
         entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
     if ns is not None:
-        entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95}
+        entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
+                              "min": 0.95 * ns}
     if ns is not None and floor is not None:
-        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor}
+        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor, "from": ["0" * 16]}
     else:
         entry["floor_reason"] = "no touch_lines point"
     if fpr is not None and status == "ok":
@@ -198,25 +200,53 @@ def make_theory(filters=FILTERS):
 
 def make_manifest(cpu_brand="Example CPU 9000 @ 3.00GHz", caches=CACHES, best="avx2"):
     return {"schema": "filterbench/manifest/1", "run": RUN_NAME, "machine": MACHINE,
-            "time_utc": "2026-11-30T15:20:01Z", "spec": {}, "spec_hash": "89abcdef", "seed": 1,
-            "provenance": {"git_commit": "0123456789ab", "git_dirty": False},
+            "time_utc": "2026-11-30T15:20:01Z", "spec": {"name": "synthetic"},
+            "spec_hash": "89abcdef", "seed": 1,
+            "provenance": {"git_commit": "0123456789ab", "git_dirty": False, "compiler": None,
+                           "flags": None, "build_type": None, "libraries": {}, "binary_xxh3": None},
             "targets": {"compiled": ["scalar", "sse4", "avx2"],
                         "supported": ["scalar", "sse4", "avx2"], "best": best},
-            "environment": {"cpu": {"brand": cpu_brand}, "caches": [
-                {"level": level, "type": kind, "size_bytes": size, "line_bytes": 64, "shared_by": 1}
-                for level, kind, size in caches]}}
+            "environment": {
+                "cpu": {"brand": cpu_brand},
+                "caches": caches and [{"level": level, "type": kind, "size_bytes": size,
+                                       "line_bytes": 64, "shared_by": 1}
+                                      for level, kind, size in caches],
+                "topology": dict.fromkeys(("packages", "cores", "hardware_threads", "numa_nodes")),
+                "memory": {"total_bytes": None, "available_bytes": None}, "kernel": None,
+                "hypervisor": None, "mitigations": None,
+                "frequency": {"governor": None, "boost": None, "mhz": None},
+                "pages": {"page_bytes": 4096, "transparent_huge_pages": None,
+                          "huge_pages_total": None},
+                "aslr": None, "allowed_cpus": None, "cgroup_cpu_quota": None, "load_average": None,
+                "clock": {"source": None, "resolution_ns": None}}}
+
+
+_HEALTH = ("involuntary_switches", "voluntary_switches", "migrations", "minor_faults",
+           "major_faults", "steal_ticks", "huge_page_bytes", "frequency_mhz", "cpu")
 
 
 def make_samples(points):
     """One finished sample per point."""
     samples = []
     for sequence, entry in enumerate(points):
-        time = entry["ns_per_op"]
+        time, fpr = entry["ns_per_op"], entry["fpr"]
+        build = {name: entry[name] for name in ("build_ns_per_key", "build_ns_per_key_reason")
+                 if name in entry}
         samples.append({
             "schema": "filterbench/sample/1", "sequence": sequence,
             "time_utc": "2026-11-30T15:20:01.123Z", "point_id": entry["point_id"],
             "point": entry["point"], "round": 0, "seed": 42, "status": entry["status"],
-            "reason": entry["reason"], "ns_per_op": [time["median"]] if time else []})
+            "reason": entry["reason"], "ns_per_op": [time["median"]] if time else [],
+            "operations_per_pass": 1 << 22, "iterations_per_pass": 16, "stream_lookups": 1 << 18,
+            "positives": 131_200, "positives_expected": 131_200,
+            "filter": build | {
+                "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
+                "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
+                "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
+                "build_attempts": 1, "extra": {}, "filter_digest": "0" * 16,
+                "answers_digest": "0" * 16, "hash_bits": 64} if time else None,
+            "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
+            "health": dict.fromkeys(_HEALTH) if time else None})
     return samples
 
 
