@@ -36,10 +36,10 @@ def _params(name, bits_per_key):
     if name == "blocked_bloom":
         return [{"bits_per_key": bits_per_key, "k": max(1, round(0.6 * bits_per_key))}]
     if name == "ribbon":
-        return [{"bits_per_key": bits_per_key, "width": w} for w in (64, 128)]
+        return [{"bits_per_key": bits_per_key, "fpr": 0.0, "width": w} for w in ("64", "128")]
     if name == "cuckoo":
         bits = 8 if bits_per_key <= 10 else 12 if bits_per_key <= 14 else 16
-        return [{"fingerprint_bits": bits, "slots": 4}]
+        return [{"fingerprint_bits": str(bits), "load": 0.95}]
     if name == "touch_lines":
         return [{"bits_per_key": bits_per_key, "lines": lines} for lines in (1, 2)]
     if name == "hash_only":
@@ -51,12 +51,13 @@ def _bits_and_fpr(name, params, keys):
     if name == "hash_only":
         return 128 / keys, None
     if name == "cuckoo":
-        return params["fingerprint_bits"] / 0.95, 7.6 * 2.0 ** -params["fingerprint_bits"]
+        fingerprint_bits = int(params["fingerprint_bits"])
+        return fingerprint_bits / 0.95, 7.6 * 2.0 ** -fingerprint_bits
     bits = params["bits_per_key"] * (1 + 0.01 / math.log10(max(keys, 11)))
     if name == "touch_lines":
         return bits, None
     if name == "ribbon":
-        return bits, 2.0 ** (-bits / (1.08 if params["width"] == 64 else 1.03))
+        return bits, 2.0 ** (-bits / (1.08 if params["width"] == "64" else 1.03))
     if name == "blocked_bloom":
         return bits, 0.6185 ** (bits * (0.99 - 0.008 * bits))
     small = 1 + 300 / keys if params.get("probing") == "plain" else 1.0
@@ -82,7 +83,7 @@ def _lookup_ns(name, params, size_bytes, share, target):
         return hits * (floor + (4 if name == "classic_bloom" else 1.5)) * 0.7 + extra * 0.2
     work = {"blocked_bloom": 1.6, "cuckoo": 3.0, "ribbon": 7.0}.get(name, 5.0)
     lines = {"blocked_bloom": 1.0, "cuckoo": 1.8, "ribbon": 1.5}.get(name, 1.2)
-    if name == "ribbon" and params["width"] == 128:
+    if name == "ribbon" and params["width"] == "128":
         work *= 1.4
     return lines * floor + work * _SIMD[target] + (0.5 * share if name == "cuckoo" else 0)
 
@@ -155,11 +156,11 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
         for target in (targets if has_simd and mode != "build" else targets[:1]):
             common = {"bits": bits, "fpr": fpr, "queries": queries,
                       "false_positives": false_positives}
-            if largest_fails and name == "ribbon" and params.get("width") == 64:
+            if largest_fails and name == "ribbon" and params.get("width") == "64":
                 yield make_point(name, params, n, mode, share, target, status="build_failed",
                                  reason="no seed of 64 gave a solution")
                 continue
-            if largest_fails and name == "cuckoo" and params["fingerprint_bits"] == 16:
+            if largest_fails and name == "cuckoo" and params["fingerprint_bits"] == "16":
                 yield make_point(name, params, n, mode, share, target, status="out_of_memory",
                                  reason="needs 212 MB, 190 MB are free")
                 continue
