@@ -9,7 +9,7 @@ variant         The points of a filter that lie on one curve of space against FP
                 ribbon's width, ...
 representative  Of each variant the parameters whose bits per key, as the median over the key
                 counts, lie closest to REPRESENTATIVE_BITS_PER_KEY; a tie goes to the lower
-                measured FPR. Parameters with fewer than half the points of the variant's
+                measured FPR. Parameters with at most half the points of the variant's
                 most-measured ones belong to a side sweep and are not considered.
 target          Of each filter the machine's best target, otherwise the widest that was measured.
 keys, hashing   Mixed 64-bit keys, hashed before the loop; if a run has none of these, the
@@ -181,7 +181,7 @@ def representative_params(points):
         ranked = []
         most = group["params"].value_counts().max()
         for params, rows in group.groupby("params"):
-            if 2 * len(rows) < most:
+            if len(rows) < most and 2 * len(rows) <= most:
                 continue
             bits = _median(rows["bits_per_key"])
             fpr = _median(rows["fpr_measured"])
