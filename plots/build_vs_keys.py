@@ -30,14 +30,15 @@ def draw(run):
     points = selection.best_target(selection.builds(run), run.best_target)
     points = selection.representatives(points)
     figure, ((axes,),) = style.new_figure(3.7)
-    handles, times = {}, []
+    handles, times, ends = {}, [], []
     for name, variant, rows in selection.series(points):
         rows = rows.sort_values("keys")
         style.times(axes, rows["keys"], rows, looks[name, variant], zorder=3,
                     gid=f"measured:{name}:{variant}")
-        times += [*rows["ns_per_op"], *rows["ns_per_op_low"], *rows["ns_per_op_high"]]
+        times += [*rows["ns_per_op"]]
+        ends += [*rows["ns_per_op_low"], *rows["ns_per_op_high"]]
         handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
-    style.log_axis(axes.yaxis, times)
+    style.log_axis(axes.yaxis, times, ends)
     style.keys_axis(axes.xaxis, points["keys"])
     axes.set_xlabel("keys")
     axes.set_ylabel("build (ns/key)")

@@ -24,8 +24,9 @@ SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "build_failed", "out_of_memory", "invalid", "skipped")
 MODES = ("build", "lookup_batched", "lookup_single", "latency")
 
-_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label", "variant",
-               "key_set", "mode", "hashing", "target", "status", "reason", "floor_reason"]
+_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
+               "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
+               "reason", "floor_reason"]
 _POINT_NUMBERS = ["keys", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
                   "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
                   "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
@@ -114,18 +115,12 @@ def one_line(text):
     return "".join(c if unicodedata.category(c)[0] != "C" else f"U+{ord(c):04X}" for c in text)
 
 
-def params_label(params, without=("bits_per_key",)):
-    """A parameter object as `k=6, probing=plain`; empty if nothing remains."""
-    return ", ".join(f"{name}={_value_label(value)}" for name, value in sorted(params.items())
-                     if name not in without)
-
-
-def _value_label(value):
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:g}"
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def params_label(params, names=None):
+    """A parameter object as `k=6, probing=plain`: all but bits_per_key, which has a column of its
+    own, or those in `names`."""
+    return ", ".join(
+        f"{name}={selection.value_label(value)}" for name, value in sorted(params.items())
+        if name != "bits_per_key" and (names is None or name in names))
 
 
 class _Node:
@@ -293,6 +288,8 @@ def _read_json(file, schema):
 
 
 def _read_caches(environment):
+    if environment.child("caches").value is None:
+        return []
     return [Cache(int(cache.field("level", int)), cache.field("type", str),
                   cache.field("size_bytes", float, above=0))
             for cache in environment.items("caches") if cache.value.get("size_bytes") is not None]
@@ -379,24 +376,22 @@ def _read_points(summary, run):
                                               dtype=object, index=frame.index) for name in names}
     frame = pandas.concat([frame, pandas.DataFrame(columns, index=frame.index)], axis=1)
     frame["variant"] = selection.variants(frame, all_params)
+    # What all points of a filter have in common says nothing in a table of one run.
+    for _, group in frame.groupby("filter"):
+        names = selection.varying_params(group, all_params)
+        frame.loc[group.index, "params_short"] = [
+            params_label(all_params[index], names) for index in group.index]
     return frame
 
 
 def _read_samples(file, run, notes):
     rows = []
     lines = _read_text(file).split(b"\n")
-    cut_off = lines.pop()  # empty if the file ends with a line feed, as it does after a clean stop
+    cut_off = lines.pop()  # a line is finished by its line feed; what follows the last is no sample
     for number, line in enumerate(lines, 1):
         rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
     if cut_off:
-        number = len(lines) + 1
-        try:
-            text = cut_off.decode("utf-8")
-            json.loads(text)
-        except ValueError:
-            notes.append(f"{file}:{number}: the last line is cut off and was left out")
-        else:
-            rows.append(_read_sample(_parse(file, text, "sample", number), run))
+        notes.append(f"{file}:{len(lines) + 1}: the last line is cut off and was left out")
     return pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
 
 

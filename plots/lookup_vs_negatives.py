@@ -35,7 +35,7 @@ def draw(run):
     filters = selection.filters_only(points)
     key_counts = selection.spread(filters["keys"], _MOST_PANELS)
     figure, axes_grid = style.new_figure(3.7, columns=len(key_counts), sharex=True, sharey=True)
-    handles, times = {}, []
+    handles, times, ends = {}, [], []
     for axes, keys in zip(axes_grid[0], key_counts):
         here = points[points["keys"] == keys]
         axes.set_title(f"{style.count(keys)} keys", loc="left")
@@ -50,12 +50,13 @@ def draw(run):
             rows = rows.sort_values("negative_share")
             style.times(axes, 100 * rows["negative_share"], rows, looks[name, variant], zorder=3,
                         gid=f"measured:{name}:{variant}")
-            times += [*rows["ns_per_op"], *rows["ns_per_op_low"], *rows["ns_per_op_high"]]
+            times += [*rows["ns_per_op"]]
+            ends += [*rows["ns_per_op_low"], *rows["ns_per_op_high"]]
             handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
         axes.set_xlim(-6, 106)
         axes.set_xticks([0, 25, 50, 75, 100])
         axes.set_xlabel("absent keys (%)")
-    style.log_axis(axes_grid[0][0].yaxis, times)
+    style.log_axis(axes_grid[0][0].yaxis, times, ends)
     axes_grid[0][0].set_ylabel("lookup (ns/key)")
     style.finish(
         figure, run, TITLE,

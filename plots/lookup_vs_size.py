@@ -51,7 +51,7 @@ def draw(run):
     looks = style.series_looks(run.points)
     panels = _panels(_select(run), run)
     figure, axes_grid = style.new_figure(3.7, columns=len(panels), sharex=True, sharey=True)
-    handles, times = {}, []
+    handles, times, ends = {}, [], []
     sizes = selection.filters_only(_select(run))["size_bytes"]
     low, high = sizes.min() / 2, sizes.max() * 2
     # However small the run, its place below the first cache's size should be seen.
@@ -81,12 +81,13 @@ def draw(run):
             rows = rows.sort_values("size_bytes")
             style.times(axes, rows["size_bytes"], rows, looks[name, variant], zorder=3,
                         gid=f"measured:{name}:{variant}")
-            times += [*rows["ns_per_op"], *rows["ns_per_op_low"], *rows["ns_per_op_high"]]
+            times += [*rows["ns_per_op"]]
+            ends += [*rows["ns_per_op_low"], *rows["ns_per_op_high"]]
             handles[name, variant] = style.series_handle(name, variant, looks[name, variant])
         style.mark_caches(axes, run.caches, low, high)
         axes.set_xlabel("filter size")
     first = axes_grid[0][0]
-    style.log_axis(first.yaxis, times)
+    style.log_axis(first.yaxis, times, ends)
     style.bytes_axis(first.xaxis, low, high, most=8 if len(panels) == 1 else 5)
     first.set_ylabel("negative lookup (ns/key)")
     style.finish(

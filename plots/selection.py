@@ -1,14 +1,16 @@
 """Which of a run's points a figure shows: every rule in one place, so that all figures agree.
 
-variant         The points of a filter that lie on one curve of space against FPR. A numeric
-                parameter moves a point along that curve if the filter's space grows with it at
-                least as its square root (least-squares slope of log bits per key over log parameter
-                >= 1/2): bits_per_key, the k that follows it, fingerprint_bits, ... Every other
-                parameter that takes several values tells variants apart: probing, the ribbon's
-                width, ...
+variant         The points of a filter that lie on one curve of space against FPR. bits_per_key and
+                fpr move a point along that curve, and so does any other numeric parameter with
+                which the filter's space grows at least as its square root (least-squares slope of
+                log bits per key over log parameter >= 1/2): the k that follows bits_per_key,
+                fingerprint_bits, columns, ... A 0 ("derived from the others") says nothing. Every
+                other parameter that takes several values tells variants apart: probing, the
+                ribbon's width, ...
 representative  Of each variant the parameters whose bits per key, as the median over the key
                 counts, lie closest to REPRESENTATIVE_BITS_PER_KEY; a tie goes to the lower
-                measured FPR.
+                measured FPR. Parameters with at most half the points of the variant's
+                most-measured ones belong to a side sweep and are not considered.
 target          Of each filter the machine's best target, otherwise the widest that was measured.
 keys, hashing   Mixed 64-bit keys, hashed before the loop; if a run has none of these, the
                 combination with the most points.
@@ -24,6 +26,7 @@ import pandas
 BASELINES = ("hash_only", "touch_lines")
 REPRESENTATIVE_BITS_PER_KEY = 10.0
 MAX_VARIANTS = 3
+SIZE_PARAMETERS = ("bits_per_key", "fpr")  # the two ways to ask for a size
 SIZE_ELASTICITY = 0.5
 
 # Narrow to wide; a target that is not here counts as wider than these, in alphabetical order.
@@ -53,46 +56,61 @@ def require(gaps):
             raise MissingData(gap)
 
 
-def _is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _number(value):
+    """A parameter's value as a number above 0, or None. Knobs with a short list of values write
+    their numbers as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if 0 < number < math.inf else None
 
 
 def _moves_size(values, bits_per_key):
-    """Whether space grows with the parameter: the rule `variant` above."""
-    if not all(_is_number(value) and value > 0 for value in values):
+    """Whether space grows with a parameter: the rule `variant` above."""
+    pairs = [(_number(value), bits) for value, bits in zip(values, bits_per_key)]
+    if any(number is None and value not in (0, "0") for (number, _), value in zip(pairs, values)):
         return False
-    x = numpy.log(numpy.array(values, dtype=float))
-    y = numpy.log(numpy.array(bits_per_key, dtype=float))
-    x -= x.mean()
-    return bool((x * y).sum() >= SIZE_ELASTICITY * (x * x).sum())
+    x, y = numpy.log([pair for pair in pairs if pair[0] is not None] or [(1, 1)]).T
+    x = x - x.mean()
+    return bool((x * x).sum() > 0 and (x * y).sum() >= SIZE_ELASTICITY * (x * x).sum())
+
+
+def varying_params(group, all_params):
+    """Names of the parameters that take several values among the rows `group` of one filter."""
+    names = {name for index in group.index for name in all_params[index]}
+    return [name for name in sorted(names) if len({
+        json.dumps(all_params[index].get(name), sort_keys=True) for index in group.index}) > 1]
 
 
 def variants(points, all_params):
     """The variant's label for each row of `points`; empty where the filter has one variant only."""
     labels = pandas.Series("", index=points.index, dtype=object)
     for _, group in points.groupby("filter"):
-        params = {index: all_params[index] for index in group.index}
         sized = group.index[(group["status"] == "ok") & (group["bits_per_key"] > 0)]
         names = []
-        for name in sorted({name for value in params.values() for name in value}):
-            distinct = {json.dumps(value.get(name), sort_keys=True) for value in params.values()}
-            with_name = [i for i in sized if params[i].get(name) is not None]
-            if len(distinct) < 2 or name == "bits_per_key":
-                continue
-            if len({params[i][name] for i in with_name if _is_number(params[i][name])}) > 1 and (
-                    _moves_size([params[i][name] for i in with_name],
-                                points.loc[with_name, "bits_per_key"])):
+        for name in varying_params(group, all_params):
+            having = [i for i in sized if all_params[i].get(name) is not None]
+            if name in SIZE_PARAMETERS or _moves_size(
+                    [all_params[i][name] for i in having],
+                    points.loc[having, "bits_per_key"]):
                 continue
             names.append(name)
-        for index, value in params.items():
-            labels[index] = ", ".join(f"{name}={_text(value.get(name))}" for name in names)
+        for index in group.index:
+            labels[index] = ", ".join(
+                f"{name}={value_label(all_params[index].get(name))}" for name in names)
     return labels
 
 
-def _text(value):
+def value_label(value):
+    """A parameter's value as text."""
     if isinstance(value, float):
         return f"{value:g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def natural(text):
@@ -161,7 +179,10 @@ def representative_params(points):
     chosen = set()
     for (name, _), group in points.groupby(["filter", "variant"]):
         ranked = []
+        most = group["params"].value_counts().max()
         for params, rows in group.groupby("params"):
+            if len(rows) < most and 2 * len(rows) <= most:
+                continue
             bits = _median(rows["bits_per_key"])
             fpr = _median(rows["fpr_measured"])
             distance = abs(bits - REPRESENTATIVE_BITS_PER_KEY)

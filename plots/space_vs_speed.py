@@ -92,7 +92,7 @@ def draw(run):
     handles, other, has_front = {}, False, False
     shown_bits = {target: [] for target in targets}
     for row, keys in enumerate(key_counts):
-        times = []
+        times, ends = [], []
         for column, target_fpr in enumerate(targets):
             axes = axes_grid[row][column]
             axes.set_title(f"FPR {100 * target_fpr:g} %, {style.count(keys)} keys", loc="left")
@@ -116,7 +116,8 @@ def draw(run):
                                   xytext=(0, 6), textcoords="offset points", ha="center",
                                   fontsize=6.5, color=style.GREY, zorder=4, bbox={
                                       "facecolor": "white", "edgecolor": "none", "pad": 0.6})
-                times += [values["ns_per_op"], values["ns_per_op_low"], values["ns_per_op_high"]]
+                times.append(values["ns_per_op"])
+                ends += [values["ns_per_op_low"], values["ns_per_op_high"]]
                 shown_bits[target_fpr].append(values["bits_per_key"])
                 handles[name, variant] = style.series_handle(name, variant, look, line=False)
         floor_rows = selection.baselines_only(points[points["keys"] == keys])
@@ -130,7 +131,7 @@ def draw(run):
             times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
         if times:
-            style.log_axis(axes_grid[row][0].yaxis, times)
+            style.log_axis(axes_grid[row][0].yaxis, times, ends)
         axes_grid[row][0].set_ylabel("negative lookup (ns/key)")
     legend = style.in_legend_order(handles)
     for column, target_fpr in enumerate(targets):

@@ -238,10 +238,18 @@ def _nice(value, upward):
     return max(c for c in candidates if c <= value * (1 + 1e-9))
 
 
-def log_axis(axis, values):
-    """A logarithmic axis that holds `values` with air around them, ends on 1, 2 or 5 times a power
-    of ten, and has numbers at its ticks even if all values are alike."""
-    values = [v for v in values if v is not None and math.isfinite(v) and v > 0]
+# How far intervals may stretch an axis beyond the values: what a disturbed machine measured must
+# not press all filters into a corner. A bar that is longer leaves the axes.
+_STRETCH = 2.0
+
+
+def log_axis(axis, values, ends=()):
+    """A logarithmic axis that holds `values`, and the ends of their intervals within reason, with
+    air around them; it ends on 1, 2 or 5 times a power of ten, and has numbers at its ticks even if
+    all values are alike."""
+    values = [v for v in values if math.isfinite(v) and v > 0]
+    least, most = min(values) / _STRETCH, max(values) * _STRETCH
+    values += [min(max(end, least), most) for end in ends if math.isfinite(end)]
     low, high = _nice(min(values) * 0.92, False), _nice(max(values) * 1.08, True)
     _set_scale(axis, "log")
     _set_limits(axis, low, high)

@@ -179,7 +179,7 @@ def test_unknown_intervals_caches_cpu_and_theory_do_no_harm(module, tiny_run_pat
     points = testing.tiny_points()
     for entry in points:
         entry["ns_per_op"].update(low=None, high=None, confidence=None)
-    manifest = testing.make_manifest(cpu_brand=None, caches=(), best=None)
+    manifest = testing.make_manifest(cpu_brand=None, caches=None, best=None)
     run = make_run(points, manifest=manifest,
                    theory={"schema": "filterbench/theory/1", "curves": []})
     figure = module.draw(run)

@@ -1,7 +1,9 @@
 import json
 import math
+import pathlib
 import re
 
+import jsonschema
 import pytest
 
 from plots import load, testing
@@ -197,7 +199,7 @@ def test_a_path_that_is_no_run(tmp_path):
     assert "is not a run directory" in str(_error(tmp_path / "nowhere"))
 
 
-@pytest.mark.parametrize("keep", [1, 40, -2])
+@pytest.mark.parametrize("keep", [1, 40, -2, None])
 def test_a_cut_off_last_line_is_tolerated_and_reported(tiny_run_path, keep):
     file = tiny_run_path / "samples.jsonl"
     lines = file.read_bytes().rstrip(b"\n").split(b"\n")
@@ -215,12 +217,23 @@ def test_a_cut_off_line_that_is_not_the_last_is_an_error(tiny_run_path):
     assert _error(tiny_run_path).line == 2
 
 
-def test_a_whole_last_line_without_line_feed_counts(tiny_run_path):
-    file = tiny_run_path / "samples.jsonl"
-    text = file.read_text()
-    file.write_text(text.rstrip("\n"))
-    run = load.load_run(tiny_run_path)
-    assert run.notes == [] and len(run.samples) == text.count("\n")
+_SCHEMAS = pathlib.Path(__file__).resolve().parent.parent / "results" / "schema"
+
+
+@pytest.mark.skipif(not _SCHEMAS.is_dir(), reason="needs results/schema")
+def test_the_runs_of_these_tests_obey_the_schemas(full_run_path):
+    """A loader tested with files that no program writes would prove nothing."""
+    schemas = [json.loads(file.read_text()) for file in _SCHEMAS.glob("*.json")]
+    store = {schema["$id"]: schema for schema in schemas if "$id" in schema}
+    documents = [json.loads((full_run_path / f"{kind}.json").read_text())
+                 for kind in ("manifest", "summary", "theory")]
+    lines = (full_run_path / "samples.jsonl").read_text().splitlines()
+    for document in [*documents, *map(json.loads, lines[::97])]:
+        kind, version = document["schema"].split("/")[1:]
+        schema = store[f"urn:filterbench:{kind}:{version}"]
+        jsonschema.Draft202012Validator(
+            schema, resolver=jsonschema.RefResolver.from_schema(schema, store=store)).validate(
+                document)
 
 
 def test_a_run_without_complete_is_reported(tiny_run_path):

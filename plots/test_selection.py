@@ -23,11 +23,31 @@ def test_a_parameter_that_follows_the_size_only_roughly_is_no_variant(make_run):
     assert sorted(set(make_run(points).points["variant"])) == ["width=128", "width=64"]
 
 
+def test_ways_to_ask_for_a_size_are_no_variants(make_run):
+    """A ribbon may be asked for bits per key, for result columns or for an FPR; 0: not asked."""
+    asked = [({"bits_per_key": 8.0}, 8.0), ({"bits_per_key": 12.0}, 12.0), ({"columns": 6.0}, 6.4),
+             ({"columns": 11.0}, 11.7), ({"fpr": 0.01}, 7.0), ({"fpr": 0.001}, 10.6)]
+    points = [testing.make_point("ribbon", {"bits_per_key": 0.0, "columns": 0.0, "fpr": 0.0,
+                                            "width": w} | params, 1000, "build", None, "scalar",
+                                 ns=10.0, bits=bits)
+              for params, bits in asked for w in ("64", "128")]
+    assert sorted(set(make_run(points).points["variant"])) == ["width=128", "width=64"]
+
+
+def test_a_side_sweep_is_not_represented(make_run):
+    points = [testing.make_point("cuckoo", {"bits_per_key": bits}, keys, "build", None, "scalar",
+                                 ns=10.0, bits=bits)
+              for bits, key_counts in ((8.0, (1000, 2000, 3000)), (10.0, (1000,)))
+              for keys in key_counts]
+    assert selection.representative_params(make_run(points).points) == {
+        ("cuckoo", '{"bits_per_key":8.0}')}
+
+
 def test_representatives_lie_closest_to_ten_bits(full_run):
     chosen = dict(selection.representative_params(selection.ok(
         selection.filters_only(full_run.points))))
     assert chosen["blocked_bloom"] == '{"bits_per_key":10.0,"k":6}'
-    assert chosen["cuckoo"] == '{"fingerprint_bits":8,"slots":4}'
+    assert chosen["cuckoo"] == '{"fingerprint_bits":"8","load":0.95}'
 
 
 def test_the_best_target_is_the_machines_if_the_filter_has_it(full_run):

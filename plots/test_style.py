@@ -90,6 +90,13 @@ def test_a_log_axis_has_labels_even_if_all_values_are_alike():
     assert len([t for t in axes.get_yticks() if low <= t <= high]) >= 2
 
 
+def test_long_intervals_do_not_press_the_values_into_a_corner():
+    _, ((axes,),) = style.new_figure(3)
+    style.log_axis(axes.yaxis, [2.0, 8.0], ends=[1.9, 9000.0, float("nan")])
+    low, high = axes.get_ylim()
+    assert 1 <= low < 1.9 and 16 <= high <= 20
+
+
 def test_the_users_matplotlibrc_does_not_count(tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 30\nbackend: TkAgg\naxes.facecolor: red\n")
     program = ("from plots import style\nimport matplotlib as m\n"

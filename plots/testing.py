@@ -36,10 +36,10 @@ def _params(name, bits_per_key):
     if name == "blocked_bloom":
         return [{"bits_per_key": bits_per_key, "k": max(1, round(0.6 * bits_per_key))}]
     if name == "ribbon":
-        return [{"bits_per_key": bits_per_key, "width": w} for w in (64, 128)]
+        return [{"bits_per_key": bits_per_key, "fpr": 0.0, "width": w} for w in ("64", "128")]
     if name == "cuckoo":
         bits = 8 if bits_per_key <= 10 else 12 if bits_per_key <= 14 else 16
-        return [{"fingerprint_bits": bits, "slots": 4}]
+        return [{"fingerprint_bits": str(bits), "load": 0.95}]
     if name == "touch_lines":
         return [{"bits_per_key": bits_per_key, "lines": lines} for lines in (1, 2)]
     if name == "hash_only":
@@ -51,12 +51,13 @@ def _bits_and_fpr(name, params, keys):
     if name == "hash_only":
         return 128 / keys, None
     if name == "cuckoo":
-        return params["fingerprint_bits"] / 0.95, 7.6 * 2.0 ** -params["fingerprint_bits"]
+        fingerprint_bits = int(params["fingerprint_bits"])
+        return fingerprint_bits / 0.95, 7.6 * 2.0 ** -fingerprint_bits
     bits = params["bits_per_key"] * (1 + 0.01 / math.log10(max(keys, 11)))
     if name == "touch_lines":
         return bits, None
     if name == "ribbon":
-        return bits, 2.0 ** (-bits / (1.08 if params["width"] == 64 else 1.03))
+        return bits, 2.0 ** (-bits / (1.08 if params["width"] == "64" else 1.03))
     if name == "blocked_bloom":
         return bits, 0.6185 ** (bits * (0.99 - 0.008 * bits))
     small = 1 + 300 / keys if params.get("probing") == "plain" else 1.0
@@ -82,7 +83,7 @@ def _lookup_ns(name, params, size_bytes, share, target):
         return hits * (floor + (4 if name == "classic_bloom" else 1.5)) * 0.7 + extra * 0.2
     work = {"blocked_bloom": 1.6, "cuckoo": 3.0, "ribbon": 7.0}.get(name, 5.0)
     lines = {"blocked_bloom": 1.0, "cuckoo": 1.8, "ribbon": 1.5}.get(name, 1.2)
-    if name == "ribbon" and params["width"] == 128:
+    if name == "ribbon" and params["width"] == "128":
         work *= 1.4
     return lines * floor + work * _SIMD[target] + (0.5 * share if name == "cuckoo" else 0)
 
@@ -96,19 +97,21 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
                queries=1_000_000, false_positives=None, floor=None, status="ok", reason=None,
                build_ns=None, key_set=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns."""
+    build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
              "hashing": "prehashed", "target": target}
     entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
-             "filter_digest": [], "answers_digest": []}
+             "filter_digest": [], "answers_digest": []} | build_reason
     if bits is not None:
         entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
     if ns is not None:
-        entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95}
+        entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
+                              "min": 0.95 * ns}
     if ns is not None and floor is not None:
-        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor}
+        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor, "from": ["0" * 16]}
     else:
         entry["floor_reason"] = "no touch_lines point"
     if fpr is not None and status == "ok":
@@ -153,11 +156,11 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
         for target in (targets if has_simd and mode != "build" else targets[:1]):
             common = {"bits": bits, "fpr": fpr, "queries": queries,
                       "false_positives": false_positives}
-            if largest_fails and name == "ribbon" and params.get("width") == 64:
+            if largest_fails and name == "ribbon" and params.get("width") == "64":
                 yield make_point(name, params, n, mode, share, target, status="build_failed",
                                  reason="no seed of 64 gave a solution")
                 continue
-            if largest_fails and name == "cuckoo" and params["fingerprint_bits"] == 16:
+            if largest_fails and name == "cuckoo" and params["fingerprint_bits"] == "16":
                 yield make_point(name, params, n, mode, share, target, status="out_of_memory",
                                  reason="needs 212 MB, 190 MB are free")
                 continue
@@ -198,25 +201,53 @@ def make_theory(filters=FILTERS):
 
 def make_manifest(cpu_brand="Example CPU 9000 @ 3.00GHz", caches=CACHES, best="avx2"):
     return {"schema": "filterbench/manifest/1", "run": RUN_NAME, "machine": MACHINE,
-            "time_utc": "2026-11-30T15:20:01Z", "spec": {}, "spec_hash": "89abcdef", "seed": 1,
-            "provenance": {"git_commit": "0123456789ab", "git_dirty": False},
+            "time_utc": "2026-11-30T15:20:01Z", "spec": {"name": "synthetic"},
+            "spec_hash": "89abcdef", "seed": 1,
+            "provenance": {"git_commit": "0123456789ab", "git_dirty": False, "compiler": None,
+                           "flags": None, "build_type": None, "libraries": {}, "binary_xxh3": None},
             "targets": {"compiled": ["scalar", "sse4", "avx2"],
                         "supported": ["scalar", "sse4", "avx2"], "best": best},
-            "environment": {"cpu": {"brand": cpu_brand}, "caches": [
-                {"level": level, "type": kind, "size_bytes": size, "line_bytes": 64, "shared_by": 1}
-                for level, kind, size in caches]}}
+            "environment": {
+                "cpu": {"brand": cpu_brand},
+                "caches": caches and [{"level": level, "type": kind, "size_bytes": size,
+                                       "line_bytes": 64, "shared_by": 1}
+                                      for level, kind, size in caches],
+                "topology": dict.fromkeys(("packages", "cores", "hardware_threads", "numa_nodes")),
+                "memory": {"total_bytes": None, "available_bytes": None}, "kernel": None,
+                "hypervisor": None, "mitigations": None,
+                "frequency": {"governor": None, "boost": None, "mhz": None},
+                "pages": {"page_bytes": 4096, "transparent_huge_pages": None,
+                          "huge_pages_total": None},
+                "aslr": None, "allowed_cpus": None, "cgroup_cpu_quota": None, "load_average": None,
+                "clock": {"source": None, "resolution_ns": None}}}
+
+
+_HEALTH = ("involuntary_switches", "voluntary_switches", "migrations", "minor_faults",
+           "major_faults", "steal_ticks", "huge_page_bytes", "frequency_mhz", "cpu")
 
 
 def make_samples(points):
     """One finished sample per point."""
     samples = []
     for sequence, entry in enumerate(points):
-        time = entry["ns_per_op"]
+        time, fpr = entry["ns_per_op"], entry["fpr"]
+        build = {name: entry[name] for name in ("build_ns_per_key", "build_ns_per_key_reason")
+                 if name in entry}
         samples.append({
             "schema": "filterbench/sample/1", "sequence": sequence,
             "time_utc": "2026-11-30T15:20:01.123Z", "point_id": entry["point_id"],
             "point": entry["point"], "round": 0, "seed": 42, "status": entry["status"],
-            "reason": entry["reason"], "ns_per_op": [time["median"]] if time else []})
+            "reason": entry["reason"], "ns_per_op": [time["median"]] if time else [],
+            "operations_per_pass": 1 << 22, "iterations_per_pass": 16, "stream_lookups": 1 << 18,
+            "positives": 131_200, "positives_expected": 131_200,
+            "filter": build | {
+                "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
+                "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
+                "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
+                "build_attempts": 1, "extra": {}, "filter_digest": "0" * 16,
+                "answers_digest": "0" * 16, "hash_bits": 64} if time else None,
+            "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
+            "health": dict.fromkeys(_HEALTH) if time else None})
     return samples
 
 
