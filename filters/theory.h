@@ -14,8 +14,8 @@ namespace filterbench::theory {
 // 1978).
 double InformationBoundBitsPerKey(double fpr);
 
-// How many absent keys share their whole hash with one of n keys: 1 - (1 - 2^-hash_bits)^n. Added
-// to every filter's own rate (Dillinger and Manolios 2004, section 4).
+// How many absent keys share their whole hash with one of n keys: 1 - (1 - 2^-hash_bits)^n. A part
+// of every filter's rate (Dillinger and Manolios 2004, section 4).
 double HashCollisionFpr(uint64_t n, int hash_bits);
 
 // --- Blocked Bloom filters ---

@@ -44,6 +44,9 @@ volatile std::sig_atomic_t g_interrupted = 0;
 
 int Complain(const std::string& message, int exit_code) {
   fmt::print(stderr, "filterbench: {}\n", message);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Complain("standard output cannot be written", kExitIncomplete);
+  }
   return exit_code;
 }
 
@@ -261,9 +264,19 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
   if (const auto error = directory->WriteTheory(TheoryCurves())) {
     return Complain(error->message, kExitIncomplete);
   }
-  fmt::print(stderr, "{} samples ok, {} reused, {} with wrong answers, {} failed\n",
-             outcome->samples_ok, outcome->samples_reused, outcome->samples_wrong,
-             outcome->samples_failed);
+  // Of the whole run, reused samples included: a resumed run is as good as all of it.
+  uint64_t wrong = 0;
+  uint64_t failed = 0;
+  for (const Sample& sample : samples->samples) {
+    wrong += sample.status == SampleStatus::kWrongAnswers ? 1 : 0;
+    failed += sample.status == SampleStatus::kInvalid ||
+                      sample.status == SampleStatus::kOutOfMemory ||
+                      sample.status == SampleStatus::kBuildFailed
+                  ? 1
+                  : 0;
+  }
+  fmt::print(stderr, "{} samples measured, {} reused; of all, {} have wrong answers, {} failed\n",
+             outcome->samples_measured, outcome->samples_reused, wrong, failed);
   if (outcome->interrupted) {
     fmt::print(stderr, "interrupted; go on with: filterbench run {} --resume {}\n", spec_name,
                directory->path().string());
@@ -273,8 +286,8 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
     return Complain(error->message, kExitIncomplete);
   }
   fmt::print("{}\n", directory->path().string());
-  if (outcome->samples_wrong != 0) return kExitWrongAnswers;
-  return outcome->samples_failed != 0 ? kExitIncomplete : kExitOk;
+  if (wrong != 0) return kExitWrongAnswers;
+  return failed != 0 ? kExitIncomplete : kExitOk;
 }
 
 }  // namespace

@@ -217,6 +217,41 @@ def test_list_shows_every_filter_of_the_catalogue():
         assert entry["name"] in filterbench("list").stdout
 
 
+@pytest.mark.parametrize("content, keys, problem", [
+    (b"", 1, "has no keys"),
+    (b"one", 2, "2 keys are asked for"),
+    (b"a\n" + b"x" * 70000, 1, "keys.txt:2: a key of more than"),
+])
+def test_key_files_that_cannot_serve_are_refused_before_the_run(tmp_path, content, keys, problem):
+    (tmp_path / "keys.txt").write_bytes(content)
+    spec = {"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": keys,
+                        "key_sets": {"kind": "file", "path": str(tmp_path / "keys.txt")}}]}
+    done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results")
+    assert done.returncode == 2
+    assert problem in done.stderr and "tiny.json:1: sweeps[0]" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_share_of_absent_keys_that_cannot_be_had_is_skipped(tmp_path):
+    """No row may speak of absent keys where there were none."""
+    (tmp_path / "keys.txt").write_text("one\ntwo\n")
+    spec = {"measure": TINY["measure"],
+            "sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 2, "negative_shares": [0, 1],
+                        "key_sets": {"kind": "file", "path": str(tmp_path / "keys.txt")}},
+                       {"filters": {"blocked_bloom": {}}, "keys": 0, "negative_shares": [0, 1]}]}
+    done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    status = {(sample["point"]["keys"], sample["point"]["negative_share"]): sample["status"]
+              for sample in read_samples(Path(done.stdout.strip()))}
+    assert status == {(2, 0.0): "ok", (2, 1.0): "skipped", (0, 0.0): "skipped", (0, 1.0): "ok"}
+
+
+def test_a_full_standard_output_is_no_success():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 5 and "standard output" in done.stderr
+
+
 def test_keys_of_a_file(tmp_path):
     """A list of real file paths and, where it is installed, a real word list."""
     files = tmp_path / "paths.txt"

@@ -13,6 +13,7 @@
 namespace filterbench {
 namespace {
 
+constexpr size_t kMaxKeyBytes = 64 << 10;
 constexpr uint64_t kGeneratedKeys = uint64_t{1} << 63;
 
 // A bijection of the index for each seed.
@@ -35,9 +36,12 @@ Result<std::string> ReadFile(const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{fmt::format("{}: {}", path, std::strerror(errno))};
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return Error{fmt::format("{}: cannot be read", path)};
-  return content;
+  try {
+    std::string content{std::istreambuf_iterator<char>(file), {}};
+    if (!file.bad()) return content;
+  } catch (const std::ios_base::failure&) {  // how the library reports a read(2) that fails
+  }
+  return Error{fmt::format("{}: cannot be read", path)};
 }
 
 // Lines without their end (LF or CRLF); the end of the last line may be missing.
@@ -75,9 +79,17 @@ Result<KeySet> KeySet::Open(const KeySetSpec& spec, uint64_t seed) {
   }
   std::vector<std::string_view> lines;
   std::unordered_set<std::string_view> seen;
+  size_t number = 0;
+  size_t too_long = 0;
   ForEachLine(*content, [&](std::string_view line) {
+    ++number;
+    if (line.size() > kMaxKeyBytes && too_long == 0) too_long = number;
     if (!line.empty() && seen.insert(line).second) lines.push_back(line);
   });
+  if (too_long != 0) {
+    return Error{fmt::format("{}:{}: a key of more than {} bytes", spec.path, too_long,
+                             kMaxKeyBytes)};
+  }
   if (lines.empty()) return Error{fmt::format("{}: has no keys (one key a line)", spec.path)};
   // Fisher and Yates's shuffle with a generator of our own: the same order with every library.
   for (size_t i = lines.size(); i > 1; --i) {

@@ -108,6 +108,9 @@ std::string WhyMeaningless(const Point& point) {
   return {};
 }
 
+// A sweep of more points is a slip of the pen: at a second each it would take two weeks.
+constexpr size_t kMaxPoints = 1'000'000;
+
 // Typical costs, for the estimate only.
 constexpr double kPrepareNsPerKey = 150;  // make the key, hash, build, verify
 constexpr double kNsPerQuery = 30;
@@ -124,9 +127,15 @@ void Estimate(Case& work, const MeasureSpec& measure) {
   const uint64_t bytes_per_key = work.key_set.kind == KeyKind::kBytes ? work.key_set.length_bytes
                                  : work.key_set.kind == KeyKind::kFile ? 64
                                                                        : 0;
-  // A build may hold its keys a second time (sorted) and as much again in working memory.
+  std::set<std::pair<double, Hashing>> streams;
+  for (const Point& point : work.points) {
+    if (point.negative_share) streams.emplace(*point.negative_share, point.hashing);
+  }
+  // All streams of a case are held at once, and their indices while they are made. A build may hold
+  // a second time (sorted) and as much again in working memory.
   work.memory_bytes = static_cast<uint64_t>(n * (8 * 4 + 2 * bits_per_key / 8)) +
-                      work.keys * bytes_per_key + stream * (16 + bytes_per_key) + (64 << 20);
+                      work.keys * bytes_per_key + measure.fpr_queries * (8 + bytes_per_key) +
+                      stream * (8 + (8 + bytes_per_key) * streams.size()) + (64 << 20);
   const double pass_seconds =
       std::max(measure.pass_seconds, static_cast<double>(stream) * kNsPerLookup * 1e-9);
   work.seconds = n * kPrepareNsPerKey * 1e-9 +
@@ -161,7 +170,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
   std::set<std::string> seen;             // ids of points: two sweeps may overlap
 
   const auto add = [&](const FilterType& type, Point point) {
-    if (!seen.insert(PointId(point)).second) return;
+    if (seen.size() > kMaxPoints || !seen.insert(PointId(point)).second) return;
     if (std::string reason = WhyMeaningless(point); !reason.empty()) {
       plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
@@ -193,12 +202,21 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
 
       for (const KeySetSpec& key_set_as_written : sweep.key_sets) {
         KeySetSpec key_set = key_set_as_written;
-        if (key_set.kind == KeyKind::kFile && key_set.digest.empty()) {
+        uint64_t keys_in_set = UINT64_MAX;
+        if (key_set.kind == KeyKind::kFile) {
+          const Result<KeySet> opened = KeySet::Open(key_set, spec.measure.seed);
+          if (!opened) return spec.source.At(sweep.pointer + "/key_sets", opened.error());
+          keys_in_set = opened->size();
           const Result<std::string> digest = KeyFileDigest(key_set.path);
           if (!digest) return spec.source.At(sweep.pointer + "/key_sets", digest.error());
           key_set.digest = *digest;
         }
         for (const uint64_t keys : sweep.keys) {
+          if (keys > keys_in_set) {
+            return spec.source.At(sweep.pointer + "/keys",
+                                  fmt::format("{} keys are asked for, {} has {}", keys,
+                                              key_set.path, keys_in_set));
+          }
           for (const json& one : *params) {
             for (const Mode mode : sweep.modes) {
               Point point{.filter = filter,
@@ -232,6 +250,12 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
         }
       }
     }
+  }
+  if (seen.size() > kMaxPoints) {
+    return spec.source.At("/sweeps", fmt::format("more than {} points", kMaxPoints));
+  }
+  if (plan.points() + plan.skipped.size() == 0) {
+    return spec.source.At("/sweeps", "there is nothing to measure: no combination has a meaning");
   }
   std::vector<Case> fitting;
   for (Case& work : plan.cases) {

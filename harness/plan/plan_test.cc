@@ -141,7 +141,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadPlan{"KeyFileAbsent",
                 "\"filters\": {\"blocked_bloom\": {}},\n\"key_sets\": {\"kind\": \"file\", "
                 "\"path\": \"/no/such/file\"}",
-                "my.json:3: sweeps[0].key_sets: ", "/no/such/file"}),
+                "my.json:3: sweeps[0].key_sets: ", "/no/such/file"},
+        BadPlan{"NothingToMeasure",
+                "\"filters\": {\"blocked_bloom\": {}},\n\"hashings\": \"xxh3_bytes\"",
+                "my.json:1: sweeps: ", "nothing to measure"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(VisitOrder, IsAPermutationThatTheNextRoundReverses) {

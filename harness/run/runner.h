@@ -21,10 +21,8 @@ struct RunProgress {
 };
 
 struct RunOutcome {
-  uint64_t samples_ok = 0;
+  uint64_t samples_measured = 0;
   uint64_t samples_reused = 0;  // found in the directory, measured before
-  uint64_t samples_wrong = 0;   // wrong answers
-  uint64_t samples_failed = 0;  // not ok for any other reason, skipped ones not counted
   bool interrupted = false;
 };
 

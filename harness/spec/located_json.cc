@@ -147,6 +147,20 @@ std::string FieldName(std::string_view pointer) {
 Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) {
   LocatedJson located;
   located.name_ = std::move(name);
+  // The parser recurses: what is nested deeper than any spec is refused before it sees it. Brackets
+  // in strings and comments count too, which only makes the limit a little stricter.
+  constexpr int kMaxDepth = 64;
+  int depth = 0;
+  size_t at_line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++at_line;
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (depth > kMaxDepth) {
+      return Error{fmt::format("{}:{}: nested deeper than {} levels", located.name_, at_line,
+                               kMaxDepth)};
+    }
+  }
   try {
     located.root_ = json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const json::parse_error& error) {
@@ -157,6 +171,8 @@ Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) 
     const size_t colon = what.find(": ");
     return Error{fmt::format("{}:{}: not JSON: {}", located.name_, line,
                              colon == what.npos ? what : what.substr(colon + 2))};
+  } catch (const json::exception& error) {  // a number that no double holds
+    return Error{fmt::format("{}:1: {}", located.name_, error.what())};
   }
   size_t line = 1;
   LineRecorder recorder(&line, &located.line_of_);
@@ -170,7 +186,7 @@ Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) 
 }
 
 Result<LocatedJson> LocatedJson::ReadFile(const std::string& path) {
-  constexpr uintmax_t kMaxBytes = uintmax_t{16} << 20;
+  constexpr uintmax_t kMaxBytes = uintmax_t{1} << 20;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return Error{fmt::format("{}: {}", path, error ? error.message() : "is not a regular file")};

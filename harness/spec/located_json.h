@@ -18,7 +18,7 @@ class LocatedJson {
   // `name` is how errors call the text: a file's path. Refuses what is not JSON, and a name that
   // stands twice in one object.
   static Result<LocatedJson> Parse(std::string_view text, std::string name);
-  // Reads a file of at most 16 MiB.
+  // Reads a file of at most 1 MiB.
   static Result<LocatedJson> ReadFile(const std::string& path);
 
   const nlohmann::json& root() const { return root_; }

@@ -64,6 +64,9 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
       return Error{"key_set.path: must be the path of a file with one key a line"};
     }
     key_set.path = path->get<std::string>();
+    if (key_set.path.empty() || key_set.path.find('\0') != std::string::npos) {
+      return Error{"key_set.path: must be the path of a file with one key a line"};
+    }
     key_set.digest = json.value("digest", "");
   }
   return key_set;

@@ -60,6 +60,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"NotJson", "{\n\"sweeps\": [,]\n}", "my.json:2: not JSON", "unexpected ','"},
         BadSpec{"CutOff", "{\n\"sweeps\": [\n", "my.json:3: not JSON", "unexpected end"},
         BadSpec{"NaN", "{\"measure\": {\"pass_seconds\": NaN}}", "my.json:1: not JSON", ""},
+        BadSpec{"BeyondDouble", "{\"measure\": {\"rounds\": 1e400}}", "my.json:1: ", "1e400"},
+        BadSpec{"KeyFileWithNul",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"file\", "
+                "\"path\": \"a\\u0000b\"}]}]}",
+                "my.json:2: sweeps[0].key_sets[0]: ", "path"},
         BadSpec{"NotAnObject", "[1]", "my.json:1: must be an object", ""},
         BadSpec{"NoSweeps", "{}", "my.json:1: sweeps: ", "at least one sweep"},
         BadSpec{"SweepsEmpty", "{\n\"sweeps\": []}", "my.json:2: sweeps: ", "at least one sweep"},
@@ -109,6 +114,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"MeasureField", "{\"sweeps\": [{}], \"measure\": {\n\"round\": 3}}",
                 "my.json:2: measure.round: ", "did you mean 'rounds'?"}),
     [](const auto& info) { return info.param.name; });
+
+TEST(ParseSpec, NestingIsBounded) {
+  const Result<Spec> spec = Parse("\n" + std::string(100'000, '['));
+  ASSERT_FALSE(spec);
+  EXPECT_EQ(spec.error(), "my.json:2: nested deeper than 64 levels");
+}
 
 TEST(ReadSpec, UnknownNamesGetTheNearest) {
   const Result<Spec> spec = ReadSpec("smoek");
