@@ -44,9 +44,6 @@ volatile std::sig_atomic_t g_interrupted = 0;
 
 int Complain(const std::string& message, int exit_code) {
   fmt::print(stderr, "filterbench: {}\n", message);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return Complain("standard output cannot be written", kExitIncomplete);
-  }
   return exit_code;
 }
 
@@ -331,6 +328,9 @@ int main(int argc, char** argv) {
     return code == 0 ? kExitOk : kExitUsage;
   } catch (const std::exception& error) {
     return Complain(error.what(), kExitIncomplete);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Complain("standard output cannot be written", kExitIncomplete);
   }
   return exit_code;
 }
