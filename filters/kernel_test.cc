@@ -246,5 +246,29 @@ TYPED_TEST(KernelTest, LookupsThatHashTheirKeys) {
   }
 }
 
+// Leaves a pattern on the stack where the next call has its buffers.
+[[gnu::noinline]] void ScribbleOnTheStack() {
+  volatile unsigned char scribble[256 << 10];
+  for (volatile unsigned char& byte : scribble) byte = 0xa5;
+}
+
+// Lanes behind the last key of a short input must not gather where stale memory points to.
+TYPED_TEST(KernelTest, ShortInputsDoNotFollowWhatTheStackHeld) {
+  const std::vector<uint64_t> keys = test::TestHashes(0, 1000);
+  for (const auto& [name, params] : test::UsualParams<TypeParam>(3)) {
+    const Result<TypeParam> filter = TypeParam::Build(keys, params);
+    ASSERT_TRUE(filter) << filter.error();
+    const auto view = filter->view();
+    for (const auto& kernel : TypeParam::Kernels()) {
+      for (size_t n = 1; n < 40; ++n) {
+        const uint64_t expected = kernel.count_single(view, keys.data() + 980 - n, n);
+        ScribbleOnTheStack();
+        EXPECT_EQ(kernel.count_batched(view, keys.data() + 980 - n, n), expected)
+            << name << ' ' << kernel.target << ' ' << n;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace filterbench

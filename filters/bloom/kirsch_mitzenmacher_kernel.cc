@@ -161,8 +161,10 @@ class KmRounds {
       const V sum = hn::Add(a, b);
       return hn::Min(sum, hn::Sub(sum, hn::Set(d, bits)));
     };
-    // Lanes behind the last key gather position 0.
+    // Lanes behind the last key start at position 0 and step by 0: every probe of theirs is inside
+    // the table too.
     hn::StoreU(hn::Zero(d), d, positions_ + undecided);
+    hn::StoreU(hn::Zero(d), d, steps_ + undecided);
     if (kPrefetch) Prefetch(view, 0, std::min(undecided, kAhead));
     size_t left = 0;
     for (size_t from = 0; from < undecided; from += lanes) {
