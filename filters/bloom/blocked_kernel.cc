@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 template <class View>
 class BlockedLookup {
-  using D = hn::CappedTag<uint32_t, BlockedBloom::kWordsPerBlock>;
+  using D = hn::CappedTag<uint32_t, BlockedBloomScheme::kWordsPerBlock>;
   using D64 = hn::CappedTag<uint64_t, 8>;
   using V = hn::Vec<D>;
   static constexpr size_t kMaxProbes = 16;
@@ -31,27 +31,44 @@ class BlockedLookup {
   static constexpr size_t kGroup = 8;
   struct Chunk {
     const uint64_t* hashes;
-    HWY_ALIGN uint64_t blocks[kChunkKeys];
+    HWY_ALIGN uint64_t offsets[kChunkKeys];  // of the block, in bytes
   };
 
   explicit BlockedLookup(const View& view) : view_(view) {
     uint32_t multiplier = 1;
-    for (size_t i = 0; i < kMaxProbes; ++i, multiplier *= BlockedBloom::kMultiplier) {
+    for (size_t i = 0; i < kMaxProbes; ++i, multiplier *= BlockedBloomScheme::kMultiplier) {
       multipliers_[i] = multiplier;
       bits_[i] = i < view.k ? 1 : 0;
     }
   }
 
+  HWY_INLINE bool MayContain(uint64_t hash) const {
+    const D d;
+    const uint32_t* block = view_.words + view_.BlockOf(hash) * BlockedBloomScheme::kWordsPerBlock;
+    V missing = Missing(block, static_cast<uint32_t>(hash), 0);
+    for (size_t v = 1; v < kMaxVectors && v * hn::Lanes(d) < view_.k; ++v) {
+      missing = hn::Or(missing, Missing(block, static_cast<uint32_t>(hash), v * hn::Lanes(d)));
+    }
+    return NothingMissing(d, missing);
+  }
+
   HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
-    static_assert(BlockedBloom::kMaxBlocks < uint64_t{1} << 32);
+    static_assert(BlockedBloomScheme::kMaxBlocks < uint64_t{1} << 32);
+    static_assert(BlockedBloomScheme::kBlockBits / 8 == 1 << 6);
     const D64 d;
     chunk.hashes = hashes;
     for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
-      hn::Store(FastRange64<true>(d, hn::LoadU(d, hashes + i), view_.blocks), d, chunk.blocks + i);
+      const auto block = FastRange64<true>(d, hn::LoadU(d, hashes + i), view_.blocks);
+      hn::Store(hn::ShiftLeft<6>(block), d, chunk.offsets + i);
     }
   }
 
   HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const { hwy::Prefetch(Block(chunk, i)); }
+
+  HWY_INLINE void Add(std::byte* HWY_RESTRICT table, const Chunk& chunk, size_t i) const {
+    uint32_t* block = reinterpret_cast<uint32_t*>(table + chunk.offsets[i]);
+    BlockedBloomScheme::InsertInto(block, static_cast<uint32_t>(chunk.hashes[i]), view_.k);
+  }
 
   HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
     const size_t lanes = hn::Lanes(D());
@@ -64,7 +81,8 @@ class BlockedLookup {
 
  private:
   HWY_INLINE const uint32_t* Block(const Chunk& chunk, size_t i) const {
-    return view_.words + chunk.blocks[i] * BlockedBloom::kWordsPerBlock;
+    return reinterpret_cast<const uint32_t*>(reinterpret_cast<const std::byte*>(view_.words) +
+                                             chunk.offsets[i]);
   }
 
   template <size_t kVectors>
@@ -109,7 +127,7 @@ class BlockedLookup {
 };
 
 Kernel<BlockedBloom::View> BlockedBloomKernel() {
-  return ChunkedLoops<BlockedBloom::View, BlockedLookup>::Make();
+  return ChunkedLoops<BlockedBloom::View, BlockedLookup>::MakeWithSingleAndInsert();
 }
 
 #else  // HWY_SCALAR: one lane has no probes to share
@@ -129,6 +147,7 @@ namespace filterbench {
 
 HWY_EXPORT(BlockedBloomKernel);
 
+template <>
 std::span<const Kernel<BlockedBloom::View>> BlockedBloom::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(BlockedBloomKernel)(); });

@@ -92,8 +92,8 @@ class TouchLookup {
         TouchV parity = hn::Zero(d);
         for (uint32_t l = 0; l < view_.lines; ++l) {
           if (l != 0) hash = hn::Mul(hash, hn::Set(d, View::kNextLine));
-          const TouchV index = hn::Load(d, chunk.indices[l] + i + j);
-          parity = hn::Xor(parity, TopBit(GatherWords(d, view_.words, index), hash));
+          const TouchV words = WordsAt(d, view_.words, chunk.indices[l] + i + j);
+          parity = hn::Xor(parity, TopBit(words, hash));
         }
         answers |= SignBits(parity) << j;
       }

@@ -65,6 +65,18 @@ HWY_INLINE uint64_t MaskToBits(D d, M mask) {
   return bits & (~uint64_t{0} >> (64 - hn::Lanes(d)));
 }
 
+// The lanes of `yes` where those of v are negative, of `no` elsewhere; 32 or 64 bits, signed.
+// hn::IfNegativeThenElse is wrong on SSSE3 in Highway 1.0.3: it takes the sign for a whole mask.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V IfNegative(D d, V v, V yes, V no) {
+  (void)d;
+#if HWY_TARGET == HWY_SSSE3
+  return hn::IfVecThenElse(hn::BroadcastSignBit(v), yes, no);
+#else
+  return hn::IfNegativeThenElse(v, yes, no);
+#endif
+}
+
 // Stores the lanes of a vector that the mask selects, in order, and after them anything up to a
 // whole vector. hn::Compress does this, but with GCC 12 the tables of Highway 1.0.3 for AVX2 and
 // for 128-bit vectors are copied to the stack for each vector (1 KiB for AVX2), ten times the cost

@@ -130,6 +130,38 @@ HWY_INLINE uint64_t LookUpInChunks(const Lookup& lookup, const uint64_t* HWY_RES
   return count;
 }
 
+// Inserts keys by a Lookup that also has Add(table, chunk, i), which sets the bits of key i.
+template <bool kPrefetch, class Lookup>
+HWY_INLINE void InsertInChunks(const Lookup& lookup, std::byte* HWY_RESTRICT table,
+                               const uint64_t* HWY_RESTRICT hashes, size_t n) {
+  HWY_ALIGN uint64_t last_hashes[kChunkKeys] = {};
+  typename Lookup::Chunk chunks[2];
+  const auto prepare = [&](size_t first) HWY_ATTR {
+    typename Lookup::Chunk& chunk = chunks[first / kChunkKeys % 2];
+    const uint64_t* from = hashes + first;
+    if (n - first < kChunkKeys) {
+      std::copy(from, hashes + n, last_hashes);
+      from = last_hashes;
+    }
+    lookup.Prepare(from, chunk);
+  };
+  if (n != 0) prepare(0);
+  for (size_t first = 0; first < n; first += kChunkKeys) {
+    typename Lookup::Chunk& now = chunks[first / kChunkKeys % 2];
+    const size_t keys = std::min(kChunkKeys, n - first);
+    if (first + kChunkKeys < n) prepare(first + kChunkKeys);
+    if (kPrefetch && first + kChunkKeys < n) {
+      const typename Lookup::Chunk& next = chunks[(first / kChunkKeys + 1) % 2];
+      for (size_t i = 0; i < keys; ++i) {
+        lookup.Prefetch(next, i);
+        lookup.Add(table, now, i);
+      }
+    } else {
+      for (size_t i = 0; i < keys; ++i) lookup.Add(table, now, i);
+    }
+  }
+}
+
 template <class View, template <class> class Lookup>
 struct ChunkedLoops {
   static uint64_t Run(const View& any_view, const uint64_t* hashes, size_t n, uint64_t* bits) {
@@ -147,7 +179,30 @@ struct ChunkedLoops {
     Run(view, hashes, n, bits);
   }
 
+  static void Insert(const View& any_view, std::byte* table, const uint64_t* hashes, size_t n) {
+    SpecializeView(any_view, [=](const auto& view) HWY_ATTR {
+      const Lookup<std::decay_t<decltype(view)>> lookup(view);
+      if (view.prefetch) {
+        InsertInChunks<true>(lookup, table, hashes, n);
+      } else {
+        InsertInChunks<false>(lookup, table, hashes, n);
+      }
+    });
+  }
+
   static Kernel<View> Make() { return MakeKernel<View>(&Count, &Bits); }
+  // Where Lookup has Add.
+  static Kernel<View> MakeWithInsert() {
+    Kernel<View> kernel = Make();
+    kernel.insert = &Insert;
+    return kernel;
+  }
+  // Where Lookup also has MayContain(hash): the vectors within one key.
+  static Kernel<View> MakeWithSingleAndInsert() {
+    Kernel<View> kernel = MakeWithInsert();
+    UseForSingleKeys<Lookup>(kernel);
+    return kernel;
+  }
 };
 
 }  // namespace HWY_NAMESPACE

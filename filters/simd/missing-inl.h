@@ -22,6 +22,17 @@ HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
+// Whether all lanes are zero, for one key.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE bool NothingMissing(D d, V missing) {
+#if HWY_TARGET == HWY_AVX2
+  if constexpr (sizeof(V) == 32) return _mm256_testz_si256(missing.raw, missing.raw) != 0;
+#elif HWY_TARGET == HWY_SSE4
+  return _mm_testz_si128(missing.raw, missing.raw) != 0;
+#endif
+  return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+}
+
 // Bit j of the result, j < 8: all lanes of miss(j) are zero. D has 4 or 8 lanes of uint32_t.
 template <class D, class Miss>
 HWY_INLINE uint64_t NothingMissingOf8(D d, const Miss& miss) {

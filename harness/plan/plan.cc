@@ -105,6 +105,9 @@ std::string WhyMeaningless(const Point& point) {
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kLatency) {
     return "latency chains run over hashes: the next key must depend on the answer";
   }
+  if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kReference) {
+    return "the scalar reference is measured on hashes alone, to be compared with the kernels";
+  }
   return {};
 }
 

@@ -27,6 +27,7 @@ class Built final : public BuiltFilter {
     const View view = filter_.view();
     const std::span<const uint64_t> words = stream.words;
     if (mode == Mode::kLatency) return kernel.chain(view, words.data(), words.size());
+    if (mode == Mode::kReference) return kernel.count_reference(view, words.data(), words.size());
     if (mode == Mode::kLookupBatched) return CountBatched(kernel, view, stream);
     if (stream.hashing == Hashing::kXxh3U64) {
       return kernel.count_single_u64(view, words.data(), words.size(), stream.hash_seed);
