@@ -127,7 +127,7 @@ class Peeling {
     const Layout layout = layout_;
     const uint64_t* order = queue_.As<uint64_t>();
     const uint64_t* sums = sums_.As<uint64_t>();
-    const bool prefetch = PrefetchPays(sums_.size());
+    const bool prefetch = PrefetchPays(layout.NeighbourSlots() * kBytesPerSlot);
     for (uint64_t i = peeled_; i-- > 0;) {
       if (prefetch && i >= 2 * kAhead) {
         __builtin_prefetch(sums + order[i - 2 * kAhead]);
@@ -161,6 +161,7 @@ class Peeling {
   }
 
  private:
+  static constexpr uint64_t kBytesPerSlot = 9;  // sum and degree
   // Keys between a prefetch and the use of what it brings.
   static constexpr uint64_t kAhead = 12;
 
@@ -192,7 +193,7 @@ class Peeling {
     uint64_t* sums = sums_.As<uint64_t>();
     uint8_t* degrees = degrees_.As<uint8_t>();
     const uint64_t slots = layout.Slots();
-    const bool prefetch = PrefetchPays(sums_.size());
+    const bool prefetch = PrefetchPays(layout.NeighbourSlots() * kBytesPerSlot);
     uint64_t peeled = 0;
     uint64_t head = 0;
     uint64_t tail = 0;

@@ -60,6 +60,8 @@ struct XorLayout {
 
   constexpr uint64_t Slots() const { return kArity * block_slots; }
   // The first slot lies in [0, FirstSlots()).
+  // Where the slots of keys lie that are next to each other in the order of their first slots.
+  constexpr uint64_t NeighbourSlots() const { return Slots(); }
   constexpr uint64_t FirstSlots() const { return block_slots; }
   constexpr uint64_t FirstSlot(uint64_t mixed) const { return FastRange64(mixed, block_slots); }
   constexpr std::array<uint64_t, kArity> SlotsOf(const FuseHash& hash) const {
@@ -88,6 +90,7 @@ struct FuseLayout {
   constexpr uint64_t Slots() const {
     return first_slots == 0 ? 0 : first_slots + (kArity - 1) * segment_slots;
   }
+  constexpr uint64_t NeighbourSlots() const { return kArity * segment_slots; }
   constexpr uint64_t FirstSlots() const { return first_slots; }
   constexpr uint64_t FirstSlot(uint64_t mixed) const { return FastRange64(mixed, first_slots); }
 
