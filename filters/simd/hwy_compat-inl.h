@@ -43,6 +43,12 @@ inline constexpr SelectedLanes<2, 8> kSelectedBytesOf2;
 }  // namespace filterbench
 #endif  // FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
 
+// For lambdas in the innermost loops, in place of HWY_ATTR: GCC calls those that it counts as large,
+// and vectors then travel through memory.
+#ifndef FILTERBENCH_INLINE_LAMBDA
+#define FILTERBENCH_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
@@ -82,6 +88,34 @@ HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
   hn::StoreU(hn::Compress(v, mask), d, to);
 #endif
 }
+
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
+// The lanes of a, then those of b, as signed bytes with saturation, within each block of 16 bytes of
+// the vectors: hn::ReorderDemote2To of later versions. D has int16_t.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE hn::Vec<hn::Repartition<int8_t, D>> PackToBytes(D d, V a, V b) {
+  const hn::Repartition<int8_t, D> d8;
+  (void)d;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if constexpr (hn::MaxLanes(d8) == 64) {
+    return hn::Vec<decltype(d8)>{_mm512_packs_epi16(a.raw, b.raw)};
+  } else
+#endif
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+      if constexpr (hn::MaxLanes(d8) == 32) {
+    return hn::Vec<decltype(d8)>{_mm256_packs_epi16(a.raw, b.raw)};
+  } else
+#endif
+  {
+#if HWY_ARCH_X86
+    return hn::Vec<decltype(d8)>{_mm_packs_epi16(a.raw, b.raw)};
+#else
+    const hn::Half<decltype(d8)> half;
+    return hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a));
+#endif
+  }
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
