@@ -67,13 +67,13 @@ class KeyRegions {
     uint64_t* ends = ends_.data();
     std::fill(ends_.begin(), ends_.end(), 0);
     for (const uint64_t hash : hashes) {
-      ++ends[layout.FirstSlot(FuseHash::Mix(hash, salt)) >> shift];
+      ++ends[layout.FirstSlot(FuseHash(FuseHash::Mix(hash, salt))) >> shift];
     }
     uint64_t begin = 0;
     for (uint64_t& end : ends_) begin += std::exchange(end, begin);
     for (const uint64_t hash : hashes) {
       const uint64_t mixed = FuseHash::Mix(hash, salt);
-      keys[ends[layout.FirstSlot(mixed) >> shift]++] = mixed;
+      keys[ends[layout.FirstSlot(FuseHash(mixed)) >> shift]++] = mixed;
     }
   }
 

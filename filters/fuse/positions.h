@@ -27,28 +27,39 @@ struct FuseHash {
     return Mix64(Mix64(seed) + attempt * kGoldenGamma);
   }
 
-  // A bijection, so that equal values are equal hashes. Its high bits choose the first slot. A
-  // multiplication after the salt, since two hashes that differ by the same amount for all salts
-  // would share that slot in all attempts.
+  // A bijection, so that equal values are equal hashes; what a build keeps of a hash. The salt comes
+  // before the multiplication, since two hashes that differ by the same amount for all salts would
+  // share slots in all attempts. High bits of the hash are brought down so that the product depends
+  // on them in many places: by 29, since keys with a meaning in each half are frequent and must not
+  // cancel out.
   static constexpr uint64_t Mix(uint64_t hash, uint64_t salt) {
-    return (hash ^ salt) * kMixMultiplier;
+    const uint64_t salted = hash ^ salt;
+    return (salted ^ salted >> kSaltedShift) * kMixMultiplier;
   }
   static constexpr uint64_t Unmix(uint64_t mixed, uint64_t salt) {
-    return (mixed * kMixInverse) ^ salt;
+    const uint64_t folded = mixed * kMixInverse;
+    return (folded ^ folded >> kSaltedShift ^ folded >> 2 * kSaltedShift) ^ salt;
   }
+  static constexpr int kSaltedShift = 29;
 
+  // A second multiplication, since products of hashes in a row are evenly spaced: if they chose the
+  // slots, no slot of a well filled table would belong to one key alone, and nothing could be
+  // peeled.
   constexpr explicit FuseHash(uint64_t mixed_hash)
-      : mixed(mixed_hash), spread(Fold(Fold(mixed_hash) * kSpreadMultiplier)) {}
+      : mixed(mixed_hash),
+        first(Fold(Fold(mixed_hash) * kSpreadMultiplier)),
+        second((first << 32 | first >> 32) ^ mixed_hash) {}
 
-  // The sum that the slots of a key have. Low bits of both words: those of `mixed` hardly take part
-  // in the choice of slots, so that the fingerprint is independent of them in tables of any size.
+  // The sum that the slots of a key have. Low bits that hardly take part in the choice of slots, so
+  // that the fingerprint is independent of them in tables of any size.
   template <class T>
   constexpr T Fingerprint() const {
-    return static_cast<T>(mixed ^ spread);
+    return static_cast<T>(first ^ second);
   }
 
   uint64_t mixed;
-  uint64_t spread;  // a second bijection of the hash: chooses the other slots
+  uint64_t first;   // its high bits choose the first slot
+  uint64_t second;  // chooses the others: in the high half from the low half of `first`
 };
 static_assert(FuseHash::kMixMultiplier * FuseHash::kMixInverse == 1);
 
@@ -63,15 +74,17 @@ struct XorLayout {
   // Where the slots of keys lie that are next to each other in the order of their first slots.
   constexpr uint64_t NeighbourSlots() const { return Slots(); }
   constexpr uint64_t FirstSlots() const { return block_slots; }
-  constexpr uint64_t FirstSlot(uint64_t mixed) const { return FastRange64(mixed, block_slots); }
+  constexpr uint64_t FirstSlot(const FuseHash& hash) const {
+    return FastRange64(hash.first, block_slots);
+  }
   constexpr std::array<uint64_t, kArity> SlotsOf(const FuseHash& hash) const {
-    return {FirstSlot(hash.mixed), block_slots + FastRange64(hash.spread, block_slots),
+    return {FirstSlot(hash), block_slots + FastRange64(hash.second, block_slots),
             2 * block_slots + FastRange64(ThirdHash(hash), block_slots)};
   }
-  // The half of `spread` that the second slot hardly depends on, and what blocks of more than 2^32
-  // slots need beyond it.
+  // The half of `second` that the second slot hardly depends on, and below it what blocks of more
+  // than 2^32 slots need.
   static constexpr uint64_t ThirdHash(const FuseHash& hash) {
-    return hash.spread << 32 | (hash.mixed & 0xffffffff);
+    return hash.second << 32 | (hash.mixed & 0xffffffff);
   }
   bool operator==(const XorLayout&) const = default;
 };
@@ -92,15 +105,17 @@ struct FuseLayout {
   }
   constexpr uint64_t NeighbourSlots() const { return kArity * segment_slots; }
   constexpr uint64_t FirstSlots() const { return first_slots; }
-  constexpr uint64_t FirstSlot(uint64_t mixed) const { return FastRange64(mixed, first_slots); }
+  constexpr uint64_t FirstSlot(const FuseHash& hash) const {
+    return FastRange64(hash.first, first_slots);
+  }
 
-  // Shift of the bits of `spread` that displace slot i from the first one, within its segment.
+  // Shift of the bits of `second` that displace slot i from the first one, within its segment.
   // Slot 0 has the displacement 0.
   static constexpr int DisplacementShift(int i) { return 64 - kMaxLog2SegmentSlots * i; }
   constexpr std::array<uint64_t, kArity> SlotsOf(const FuseHash& hash) const {
-    std::array<uint64_t, kArity> slots{FirstSlot(hash.mixed)};
+    std::array<uint64_t, kArity> slots{FirstSlot(hash)};
     for (int i = 1; i < kArity; ++i) {
-      const uint64_t displacement = hash.spread >> DisplacementShift(i) & (segment_slots - 1);
+      const uint64_t displacement = hash.second >> DisplacementShift(i) & (segment_slots - 1);
       slots[i] = (slots[0] + i * segment_slots) ^ displacement;
     }
     return slots;
@@ -128,6 +143,7 @@ struct FingerprintView {
 
 // The view of a filter without keys: answers no, which no table would.
 struct NoFingerprints {
+  static constexpr bool prefetch = false;
   bool MayContain(uint64_t) const noexcept { return false; }
 };
 

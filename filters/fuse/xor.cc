@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kWireVersion = 1;
 
-// 32 + floor(1.23 n) slots, rounded up to blocks (Graf and Lemire 2020, section 3 and their code).
+// 32 + floor(1.23 n) slots, less what does not divide by three (Graf and Lemire 2020, section 3 and their code).
 constexpr uint64_t kSpareSlots = 32;
 constexpr uint64_t kSlotsPer100Keys = 123;
 
@@ -41,7 +41,7 @@ Result<XorLayout> Xor::LayoutFor(uint64_t n, const Params& params, uint64_t enla
   if (n == 0) return XorLayout{};
   using Wide = unsigned __int128;
   const Wide wanted = kSpareSlots + Wide{n} * kSlotsPer100Keys / 100;
-  Wide block_slots = (wanted + XorLayout::kArity - 1) / XorLayout::kArity;
+  Wide block_slots = wanted / XorLayout::kArity;
   block_slots += enlargements * std::max<Wide>(1, block_slots / 32);
   const Wide bytes = XorLayout::kArity * block_slots * BytesPerSlot(params);
   if (bytes > kMaxTableBytes) {
