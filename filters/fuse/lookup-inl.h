@@ -85,7 +85,15 @@ class FingerprintLookup {
       const V mixed =
           hn::Mul(hn::Xor(salted, hn::ShiftRight<FuseHash::kSaltedShift>(salted)),
                   hn::Set(d, FuseHash::kMixMultiplier));
-      const V first = Fold(hn::Mul(Fold(mixed), hn::Set(d, FuseHash::kSpreadMultiplier)));
+      // Fold(mixed) * kSpreadMultiplier from the halves of the factor, the upper one still that of
+      // `mixed`.
+      static_assert(FuseHash::kSpreadMultiplier >> 32 == 0);
+      const V multiplier = hn::Set(d, FuseHash::kSpreadMultiplier);
+      const V upper = hn::ShiftRight<32>(mixed);
+      const V product =
+          hn::Add(MulLow32(d, hn::Xor(mixed, upper), multiplier),
+                  hn::ShiftLeft<32>(MulLow32(d, upper, multiplier)));
+      const V first = Fold(product);
       const V second = hn::Xor(SwapHalves(first), mixed);
       hn::Store(hn::Xor(first, second), d, chunk.fingerprints + i);
       StoreSlots<kNarrow>(view_.layout, mixed, first, second, chunk, i);

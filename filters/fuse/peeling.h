@@ -220,7 +220,7 @@ class Peeling {
           sums[slot] ^= hash.mixed;
           --degrees[slot];
           queue[tail] = slot;
-          tail += (degrees[slot] == 1) & (slot < end) ? 1 : 0;
+          tail += static_cast<uint64_t>(degrees[slot] == 1) & static_cast<uint64_t>(slot < end);
         }
         sums[single] = hash.mixed;
         queue[peeled++] = single;

@@ -18,7 +18,8 @@ struct FuseHash {
   static constexpr uint64_t kMixMultiplier = 0xd1342543de82ef95;
   // kMixMultiplier * kMixInverse = 1 (mod 2^64).
   static constexpr uint64_t kMixInverse = 0x572b5ee77a54e3bd;
-  static constexpr uint64_t kSpreadMultiplier = kGoldenGamma;
+  // Odd and of 32 bits, for the sake of vectors: two products instead of three.
+  static constexpr uint64_t kSpreadMultiplier = 0x9e3779b1;
 
   static constexpr uint64_t Fold(uint64_t x) { return x ^ x >> 32; }
 
