@@ -168,7 +168,7 @@ class Peeling {
   explicit Peeling(const Layout& layout) : layout_(layout), regions_(layout.FirstSlots()) {}
 
   // Adds all ordered keys to their slots. False if a slot has too many to count, which only equal
-  // keys bring about.
+  // keys bring about: it might become single more than once, and the queue has no room for that.
   bool Add(uint64_t n) {
     const Layout layout = layout_;
     const uint64_t* keys = queue_.As<uint64_t>();
