@@ -674,6 +674,8 @@ FprEstimate HomogeneousRibbonFpr(uint64_t n, int columns, double wide_share, int
   return {mean, std::max(std::sqrt(2 * in_span * region_share), 3 * region_share)};
 }
 
+double FingerprintSumFpr(double fingerprint_bits) { return std::exp2(-fingerprint_bits); }
+
 double BinomialLowerTail(uint64_t x, uint64_t trials, double p) {
   if (x >= trials) return 1;
   if (static_cast<double>(x) >= static_cast<double>(trials) * p) {

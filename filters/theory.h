@@ -122,6 +122,18 @@ double RibbonFpr(double columns);
 // sum zero, so RibbonFpr + (1 - RibbonFpr) * P(row in span) (Dillinger and Walzer 2021, section 3).
 FprEstimate HomogeneousRibbonFpr(uint64_t n, int columns, double wide_share, int width);
 
+// --- Xor and binary fuse filters ---
+
+// Slots per key of many keys (Graf and Lemire 2020, section 3; Graf and Lemire 2022, section 4).
+inline constexpr double kXorSlotsPerKey = 1.23;
+inline constexpr double kBinaryFuse3SlotsPerKey = 1.125;
+
+// An absent key's slots sum up to anything; its fingerprint is uniform and independent of which
+// slots they are, so that it equals the sum with probability 2^-fingerprint_bits whatever the table
+// holds, empty slots included (Graf and Lemire 2020, section 3). No instance differs from another:
+// the rate of each is a mean over all 2^64 hashes.
+double FingerprintSumFpr(double fingerprint_bits);
+
 // --- Agreement of a measurement with theory ---
 
 // Whether `false_positives` among `queries` independent absent keys is a likely outcome at the rate
