@@ -34,10 +34,10 @@ from plots import headline, load, selection
 KEYS = (10_000, 1_000_000, 100_000_000)
 SHARES = (1.0, 0.5)  # of absent keys
 GOALS_SOURCE = "issue 3, What must be shown"
-# Of single-key lookups and building the issue asks for at most the best peer's time (ribbon: 0.6 of
-# its building). Peers are not in a run: their times are shown, and no verdict is given.
+# For single-key lookups and building the issue asks for at most the best peer's time (0.6 of it to
+# build a ribbon). Peers are not in a run: their times are shown, and no verdict is given.
 PEERS = ("Best peer: ns of another implementation of the structure on another machine (AMD Zen 5, "
-         "AVX-512, g++ 12 or clang 14, one thread). It shows the order of size and decides nothing.")
+         "AVX-512, g++ 12 or clang 14, one thread): shows the order of size, decides nothing.")
 
 
 class Goal(NamedTuple):

@@ -188,6 +188,8 @@ def test_bench_finds_a_spec_file_from_where_it_was_called(run, tree, tmp_path):
 @pytest.mark.parametrize("spec", ["kernels", "workloads/specs/kernels.json"])
 def test_bench_ends_the_sweep_of_kernels_with_their_table(run, tree, spec):
     _sweep(tree, 0)
+    (tree / "workloads" / "specs").mkdir(parents=True)
+    (tree / "workloads" / "specs" / "kernels.json").touch()
     end = run("bench", spec, cwd=tree)
     assert end.returncode == 0
     assert end.stdout.splitlines()[-1] == "kernels of results/m/r"
