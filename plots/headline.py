@@ -26,7 +26,7 @@ _TEXT_COLUMNS = ("filter", "params", "target")
 _UNKNOWN = "-"
 
 
-def _number(value, digits=3):
+def number(value, digits=3):
     """Three significant digits, without an exponent."""
     if value is None or math.isnan(value):
         return _UNKNOWN
@@ -36,7 +36,7 @@ def _number(value, digits=3):
 
 
 def _percent(value):
-    return _UNKNOWN if value is None or math.isnan(value) else _number(100 * value) + " %"
+    return _UNKNOWN if value is None or math.isnan(value) else number(100 * value) + " %"
 
 
 def _first(frame, column):
@@ -79,14 +79,14 @@ def table(run, everything=False):
             "params": group["params_label" if everything else "params_short"].iloc[0] or _UNKNOWN,
             "target": lookups["target"].iloc[0] if len(lookups) else _UNKNOWN,
             "bits/key": _UNKNOWN if name == "hash_only"  # it has no table
-                        else _number(_first(here, "bits_per_key"), 4),
+                        else number(_first(here, "bits_per_key"), 4),
             "FPR measured": ("< " + _percent(3 / fpr["queries"].iloc[0])) if measured == 0
                             else _percent(measured),
             "FPR expected": _percent(_first(fpr, "fpr_expected")),
-            "build ns/key": _number(build),
-            "lookup 100% neg": filler if filler != _UNKNOWN else _number(by_share[1.0]),
-            "50% neg": _number(by_share[0.5]), "0% neg": _number(by_share[0.0]),
-            "x floor": _number(_first(lookups[lookups["negative_share"] == 1.0], "floor_ratio")),
+            "build ns/key": number(build),
+            "lookup 100% neg": filler if filler != _UNKNOWN else number(by_share[1.0]),
+            "50% neg": number(by_share[0.5]), "0% neg": number(by_share[0.0]),
+            "x floor": number(_first(lookups[lookups["negative_share"] == 1.0], "floor_ratio")),
             "_order": (keys, name in selection.BASELINES, name,
                        selection.natural(group["variant"].iloc[0]),
                        _first(here, "bits_per_key") if len(here) else math.inf,
@@ -128,11 +128,12 @@ def _aligned(rows):
     return result
 
 
-def _markdown(rows):
+def markdown(columns, text_columns, rows):
+    """The lines of a Markdown table; all but `text_columns` are aligned to the right."""
     def row(cells):
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    return [row(COLUMNS), row("---" if c in _TEXT_COLUMNS else "---:" for c in COLUMNS),
-            *(row(line[c] for c in COLUMNS) for line in rows)]
+    return [row(columns), row("---" if c in text_columns else "---:" for c in columns),
+            *(row(line[c] for c in columns) for line in rows)]
 
 
 def render(run, file_format="text", everything=False):
@@ -151,7 +152,8 @@ def render(run, file_format="text", everything=False):
     if not rows:
         body = ["(no points)"]
     else:
-        body = _markdown(rows) if file_format == "markdown" else _aligned(rows)
+        body = (markdown(COLUMNS, _TEXT_COLUMNS, rows) if file_format == "markdown"
+                else _aligned(rows))
     if file_format == "markdown":
         return "\n".join([head, "", *body, "", *(f"- {note}" for note in notes)]) + "\n"
     return "\n".join([head, "", *body, "", *notes]) + "\n"

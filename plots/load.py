@@ -26,7 +26,7 @@ MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_referenc
 
 _POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
-               "reason", "floor_reason"]
+               "reason", "floor_reason", "floor_from"]
 _POINT_NUMBERS = ["keys", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
                   "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
                   "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
@@ -305,6 +305,13 @@ def _interval(node, name, bound):
     return value
 
 
+def _strings(node, name):
+    values = node.value.get(name)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        node.child(name).fail(f"must be an array of strings, found {_short(values)}")
+    return values
+
+
 def _read_point(entry, run, machine):
     point = entry.object("point")
     params = point.object("params").value
@@ -344,6 +351,7 @@ def _read_point(entry, run, machine):
     if floor is not None:
         row["floor_ns_per_op"] = floor.field("ns_per_op", float, above=0)
         row["floor_ratio"] = floor.field("ratio", float, above=0)
+        row["floor_from"] = ";".join(_strings(floor, "from"))
     fpr = entry.object("fpr", optional=True)
     if fpr is not None:
         row["fpr_expected"] = fpr.field("expected", float, math.nan, minimum=0, maximum=1)

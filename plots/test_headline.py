@@ -92,4 +92,4 @@ def test_main_prints_to_stdout_and_names_bad_input(tiny_run_path, tmp_path, caps
 @pytest.mark.parametrize("value,text", [(1234.5, "1234"), (12.345, "12.3"), (0.01234, "0.0123"),
                                         (0.0, "0"), (float("nan"), "-")])
 def test_numbers_have_three_digits_and_no_exponent(value, text):
-    assert headline._number(value) == text
+    assert headline.number(value) == text

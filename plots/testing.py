@@ -94,9 +94,10 @@ def _identity(point):
 
 
 def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, fpr=None,
-               queries=1_000_000, false_positives=None, floor=None, status="ok", reason=None,
-               build_ns=None, key_set=None):
-    """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns."""
+               queries=1_000_000, false_positives=None, floor=None, floor_from=("0" * 16,),
+               status="ok", reason=None, build_ns=None, key_set=None):
+    """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns, `floor_from`
+    the ids of the points that it is from."""
     build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
@@ -111,7 +112,7 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
         entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
                               "min": 0.95 * ns}
     if ns is not None and floor is not None:
-        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor, "from": ["0" * 16]}
+        entry["floor"] = {"ns_per_op": floor, "ratio": ns / floor, "from": list(floor_from)}
     else:
         entry["floor_reason"] = "no touch_lines point"
     if fpr is not None and status == "ok":

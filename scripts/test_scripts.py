@@ -162,6 +162,7 @@ def _sweep(tree, code, leaves_summary=True):
     (tree / "plots" / "draw.py").write_text(
         "import pathlib, sys\npathlib.Path(sys.argv[1], 'figures').mkdir()\n")
     (tree / "plots" / "headline.py").write_text("import sys\nprint('table of', sys.argv[1])\n")
+    (tree / "plots" / "kernels.py").write_text("import sys\nprint('kernels of', sys.argv[1])\n")
 
 
 @pytest.mark.parametrize("arguments,passed_on", [
@@ -182,6 +183,16 @@ def test_bench_finds_a_spec_file_from_where_it_was_called(run, tree, tmp_path):
     (tmp_path / "mine.json").write_text("{}")
     assert run("bench", "mine.json", cwd=tmp_path).returncode == 0
     assert run.log.read_text().splitlines()[-1] == f"filterbench run {tmp_path}/mine.json"
+
+
+@pytest.mark.parametrize("spec", ["kernels", "workloads/specs/kernels.json"])
+def test_bench_ends_the_sweep_of_kernels_with_their_table(run, tree, spec):
+    _sweep(tree, 0)
+    (tree / "workloads" / "specs").mkdir(parents=True)
+    (tree / "workloads" / "specs" / "kernels.json").touch()
+    end = run("bench", spec, cwd=tree)
+    assert end.returncode == 0
+    assert end.stdout.splitlines()[-1] == "kernels of results/m/r"
 
 
 @pytest.mark.parametrize("code", [3, 5])
