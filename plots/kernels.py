@@ -371,7 +371,7 @@ def targets(points):
     measured = points.frame[points.frame["mode"] == "lookup_reference"]
     measured = selection.filters_only(measured)
     names = sorted(set(measured["target"]), key=selection.target_rank)
-    for keys in sorted(set(KEYS) & set(measured["keys"])):
+    for keys in (keys for keys in KEYS if keys in set(measured["keys"])):
         for contender in CONTENDERS:
             for share in SHARES:
                 row = {"keys": f"{keys}", "filter": contender.label, "absent": _share(share)}
