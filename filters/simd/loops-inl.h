@@ -99,6 +99,8 @@ HWY_INLINE uint64_t LookUpInChunks(const Lookup& lookup, const uint64_t* HWY_RES
   HWY_ALIGN uint64_t last_hashes[kChunkKeys] = {};
   if (in_last != kChunkKeys) std::copy(hashes + (n - in_last), hashes + n, last_hashes);
   typename Lookup::Chunk chunks[2];
+  // A single word is tested while the other chunk is asked for, which nobody else prepares.
+  if (kPrefetch && words == 1) lookup.Prepare(last_hashes, chunks[1]);
   uint64_t count = 0;
   // One round more than there are words: each round prepares a chunk and tests the one before.
   for (size_t word = 0; word <= words; ++word) {
