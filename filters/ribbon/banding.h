@@ -22,25 +22,49 @@ namespace filterbench {
 
 using RibbonRow128 = unsigned __int128;
 
-// Where the solution lies: blocks of 64 slots, in each block one 64-bit word per column, side by
-// side. All blocks from `first_wide_block` on have one column more than those before, so that a
-// window of blocks never has fewer columns than its first block.
+// Where the solution lies, two kinds of areas one after the other.
+// Every eight columns are a plane of one byte per slot, column c in bit c of the byte: a row's bytes
+// are contiguous wherever it starts, its coefficients select bytes, and their XOR is the sum of all
+// eight columns at once.
+// The remaining columns are words of 64 slots, those of a block of 64 slots side by side. All blocks
+// from `first_wide_block` on have one column more than those before, so that a window of blocks
+// never has fewer columns than its first block.
 struct RibbonShape {
   static constexpr uint64_t kBlockSlots = 64;
+  static constexpr uint32_t kPlaneColumns = 8;
 
   uint64_t blocks = 0;
   uint32_t columns = 0;           // of the narrow blocks, or of all
   uint64_t first_wide_block = 0;  // `blocks` where all are equal
 
   constexpr uint64_t slots() const { return blocks * kBlockSlots; }
+  constexpr uint32_t planes() const { return columns / kPlaneColumns; }
+  constexpr uint64_t PlaneWord(uint32_t plane) const { return plane * slots() / sizeof(uint64_t); }
+  // Columns in words, of the narrow blocks and of the wide.
+  constexpr uint32_t word_columns() const { return columns % kPlaneColumns; }
+  constexpr uint32_t max_word_columns() const {
+    return word_columns() + (first_wide_block < blocks ? 1 : 0);
+  }
   constexpr uint64_t WordIndex(uint64_t block) const {
-    return block * columns + (block > first_wide_block ? block - first_wide_block : 0);
+    return PlaneWord(planes()) + block * word_columns() +
+           (block > first_wide_block ? block - first_wide_block : 0);
   }
   constexpr uint64_t words() const { return WordIndex(blocks); }
   constexpr uint32_t max_columns() const { return columns + (first_wide_block < blocks ? 1 : 0); }
 
   bool operator==(const RibbonShape&) const = default;
 };
+
+// The 8 x 8 bits of a word, bit j of byte i and bit i of byte j exchanged.
+// Source: Warren, "Hacker's Delight", 2nd edition, section 7-3.
+constexpr uint64_t TransposeBits8x8(uint64_t x) {
+  uint64_t swapped = (x ^ x >> 7) & 0x00aa00aa00aa00aa;
+  x ^= swapped ^ swapped << 7;
+  swapped = (x ^ x >> 14) & 0x0000cccc0000cccc;
+  x ^= swapped ^ swapped << 14;
+  swapped = (x ^ x >> 28) & 0x00000000f0f0f0f0;
+  return x ^ swapped ^ swapped << 28;
+}
 
 // Row is uint64_t or RibbonRow128; bit i of a row is the coefficient of slot start + i.
 template <class Row>

@@ -85,8 +85,13 @@ uint32_t Product(const std::vector<uint64_t>& words, const RibbonShape& shape,
   for (uint64_t i = 0; i < 8 * sizeof(Row); ++i) {
     if ((equation.row >> i & 1) == 0) continue;
     const uint64_t slot = equation.start + i;
-    for (uint32_t c = 0; c < columns; ++c) {
-      const uint64_t word = words[shape.WordIndex(slot / 64) + c];
+    uint32_t c = 0;
+    for (uint32_t plane = 0; plane < shape.planes(); ++plane, c += 8) {
+      const uint64_t word = words[shape.PlaneWord(plane) + slot / 8];
+      product ^= static_cast<uint32_t>(word >> (slot % 8 * 8) & 0xff) << c;
+    }
+    for (uint32_t i = 0; c < columns; ++c, ++i) {
+      const uint64_t word = words[shape.WordIndex(slot / 64) + i];
       product ^= static_cast<uint32_t>(word >> (slot % 64) & 1) << c;
     }
   }
@@ -211,11 +216,22 @@ TYPED_TEST(BandingTest, ClearForgetsRowsAndResults) {
 TEST(RibbonShapeTest, CountsWordsBeyond32Bits) {
   const uint64_t blocks = uint64_t{1} << 30;  // 2^36 slots
   const RibbonShape shape{blocks, 16, blocks - 3};
-  EXPECT_EQ(shape.WordIndex(blocks - 3), (blocks - 3) * 16);
-  EXPECT_EQ(shape.WordIndex(blocks - 2), (blocks - 3) * 16 + 17);
+  EXPECT_EQ(shape.PlaneWord(1), blocks * 8);
+  EXPECT_EQ(shape.WordIndex(blocks - 3), blocks * 16);
+  EXPECT_EQ(shape.WordIndex(blocks - 1), blocks * 16 + 2);
   EXPECT_EQ(shape.words(), blocks * 16 + 3);
   EXPECT_EQ(shape.max_columns(), 17u);
   EXPECT_EQ((RibbonShape{blocks, 16, blocks}).max_columns(), 16u);
+  const RibbonShape words_too{blocks, 11, blocks - 3};
+  EXPECT_EQ(words_too.WordIndex(blocks - 3), blocks * 8 + (blocks - 3) * 3);
+  EXPECT_EQ(words_too.WordIndex(blocks - 2), blocks * 8 + (blocks - 3) * 3 + 4);
+  EXPECT_EQ(words_too.words(), blocks * 11 + 3);
+}
+
+TEST(TransposeBitsTest, ExchangesRowsAndColumns) {
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(TransposeBits8x8(uint64_t{1} << i), uint64_t{1} << (i % 8 * 8 + i / 8));
+  }
 }
 
 }  // namespace

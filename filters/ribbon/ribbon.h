@@ -8,8 +8,8 @@
 // filter compares r bits with r bits of the hash and can fail to be built for a seed; the
 // `homogeneous` one asks for zeros, cannot fail, and pays with more slots.
 // Source: Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021.
-// The table is stored by columns in blocks of 64 slots (interleaved, as in RocksDB's Standard128,
-// with shorter blocks): the bits that a key needs are width / 64 + 1 neighbouring words per column.
+// Eight columns are stored as a byte per slot, the rest by columns in blocks of 64 slots
+// (interleaved, as in RocksDB's Standard128, with shorter blocks): see RibbonShape.
 // Limits: no insertion after the build, which takes ten times a Bloom filter's time and memory for
 // the matrix; slots per key grow with log(n) for the standard filter. When it loses: where filters
 // are built more often than asked, and where a small table is no advantage.
@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -33,15 +34,17 @@ namespace filterbench {
 // What a hash asks of the table. All of it follows from the hash and the salt of the attempt.
 struct RibbonHash {
   static constexpr uint64_t kMixMultiplier = 0xd1342543de82ef95;
-  static constexpr uint64_t kRowMultiplier = 0x9e3779b97f4a7c15;
-  static constexpr uint64_t kHighRowMultiplier = 0xbf58476d1ce4e5b9;
-  static constexpr uint64_t kResultMultiplier = 0x94d049bb133111eb;
+  // Odd, so that products are bijections, and of 32 bits, since vectors multiply by those in half
+  // the instructions: mixed hashes are well mixed above, these only have to break linearity.
+  static constexpr uint64_t kRowMultiplier = 0x9e3779b1;
+  static constexpr uint64_t kHighRowMultiplier = 0x85ebca77;
+  static constexpr uint64_t kResultMultiplier = 0xc2b2ae3d;
 
   static constexpr uint64_t Fold(uint64_t x) { return x ^ x >> 32; }
 
   // Different for every attempt of every seed.
   static constexpr uint64_t Salt(uint64_t seed, uint64_t attempt) {
-    return Mix64(Mix64(seed) + attempt * kRowMultiplier);
+    return Mix64(Mix64(seed) + attempt * kGoldenGamma);
   }
 
   // A bijection, so that equal values are equal hashes. A multiplication after the salt, since two
@@ -55,7 +58,7 @@ struct RibbonHash {
   }
 
   constexpr explicit RibbonHash(uint64_t mixed)
-      : low(Fold(Fold(mixed) * kRowMultiplier)), high(Fold(low * kHighRowMultiplier)) {}
+      : low(Fold(mixed) * kRowMultiplier), high(Fold(low) * kHighRowMultiplier) {}
 
   template <class Row>
   constexpr Row CoefficientRow() const {
@@ -68,7 +71,9 @@ struct RibbonHash {
   // One bit per column, the first column lowest.
   template <class Row>
   constexpr uint32_t ResultRow() const {
-    return static_cast<uint32_t>(((sizeof(Row) == 8 ? low : high) * kResultMultiplier) >> 32);
+    // Bits whose carries come from all 24 lower ones, also of the first column.
+    return static_cast<uint32_t>(
+        (((sizeof(Row) == 8 ? low : high) & 0xffffffff) * kResultMultiplier) >> 24);
   }
 
   uint64_t low;
@@ -96,6 +101,40 @@ struct RibbonView : RibbonTable {
     const uint64_t start = RibbonHash::Start(mixed, starts);
     const RibbonHash equation(mixed);
     const Row row = equation.template CoefficientRow<Row>();
+    const uint32_t result = kHomogeneous ? 0 : equation.template ResultRow<Row>();
+
+    const uint32_t planes = shape.planes();
+    for (uint32_t p = 0; p < planes; ++p) {
+      const auto* slots = reinterpret_cast<const unsigned char*>(words + shape.PlaneWord(p)) + start;
+      uint64_t sum = SelectedBytes(slots, static_cast<uint64_t>(row));
+      if constexpr (sizeof(Row) == 16) {
+        sum ^= SelectedBytes(slots + 64, static_cast<uint64_t>(row >> 64));
+      }
+      sum ^= sum >> 32;
+      sum ^= sum >> 16;
+      sum ^= sum >> 8;
+      if (static_cast<uint8_t>(sum ^ result >> (RibbonShape::kPlaneColumns * p)) != 0) return false;
+    }
+    return shape.max_word_columns() == 0 ||
+           AgreesInWords(start, row, result >> (RibbonShape::kPlaneColumns * planes));
+  }
+
+ private:
+  // The XOR of the bytes that the bits of `row` select among 64, in any byte of the result.
+  static uint64_t SelectedBytes(const unsigned char* bytes, uint64_t row) noexcept {
+    constexpr uint64_t kLowBits = 0x0101010101010101;
+    const uint64_t transposed = TransposeBits8x8(row);  // the bits of a word of bytes, 8 apart
+    uint64_t sum = 0;
+    for (int i = 0; i < 8; ++i) {
+      uint64_t word;
+      std::memcpy(&word, bytes + 8 * i, sizeof(word));
+      const uint64_t selected = transposed >> i & kLowBits;
+      sum ^= word & ((selected << 8) - selected);
+    }
+    return sum;
+  }
+
+  bool AgreesInWords(uint64_t start, Row row, uint32_t result) const noexcept {
     const uint64_t block = start / RibbonShape::kBlockSlots;
     const uint64_t offset = start % RibbonShape::kBlockSlots;
 
@@ -112,8 +151,7 @@ struct RibbonView : RibbonTable {
     const uint64_t* column[kPieces];
     for (uint64_t i = 0; i < kPieces; ++i) column[i] = words + shape.WordIndex(block + i);
     // The first block decides how many columns the key has.
-    const uint32_t columns = shape.columns + (block >= shape.first_wide_block ? 1 : 0);
-    const uint32_t result = kHomogeneous ? 0 : equation.template ResultRow<Row>();
+    const uint32_t columns = shape.word_columns() + (block >= shape.first_wide_block ? 1 : 0);
     for (uint32_t c = 0; c < columns; ++c) {
       uint64_t sum = 0;
       for (uint64_t i = 0; i < kPieces; ++i) sum ^= column[i][c] & piece[i];
