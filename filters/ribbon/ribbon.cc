@@ -249,7 +249,9 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
       const bool consistent = order->ForEach(hashes, salt, starts, [&](uint64_t mixed) {
         const RibbonHash equation(mixed);
         const Outcome outcome = banding->template Add<!kHomogeneous>(
-            RibbonHash::Start(mixed, starts), equation.template CoefficientRow<Row>(),
+            RibbonHash::Start(mixed, starts),
+            shape->planes() == 0 ? equation.template CoefficientRow<Row>()
+                                 : equation.template ByteCoefficientRow<Row>(),
             kHomogeneous ? 0 : equation.template ResultRow<Row>() & result_mask);
         if (outcome == Outcome::kRedundant) redundant.push_back(mixed);
         return outcome != Outcome::kInconsistent;

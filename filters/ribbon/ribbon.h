@@ -60,14 +60,25 @@ struct RibbonHash {
   constexpr explicit RibbonHash(uint64_t mixed)
       : low(Fold(mixed) * kRowMultiplier), high(Fold(low) * kHighRowMultiplier) {}
 
+  // Bit i is the coefficient of slot start + i.
   template <class Row>
   constexpr Row CoefficientRow() const {
-    if constexpr (sizeof(Row) == 8) {
-      return low | 1;
-    } else {
-      return static_cast<Row>(high) << 64 | low | 1;
-    }
+    return Combine<Row>(low | 1, high);
   }
+  // The coefficients where columns are bytes: each 64 bits of the hash are taken in the order that
+  // makes masks of bytes in the fewest instructions (see kFirstByteCoefficient).
+  template <class Row>
+  constexpr Row ByteCoefficientRow() const {
+    return Combine<Row>(FromByteOrder(low | kFirstByteCoefficient), FromByteOrder(high));
+  }
+
+  // In byte order, the coefficient of slot 8 * i + j of 64 is bit 7 - i of byte j: a shift of all
+  // bits by i to the left brings those of eight slots to the tops of the slots' own bytes.
+  static constexpr uint64_t kFirstByteCoefficient = 0x80;
+  static constexpr uint64_t FromByteOrder(uint64_t bits) {
+    return __builtin_bswap64(TransposeBits8x8(bits));
+  }
+
   // One bit per column, the first column lowest.
   template <class Row>
   constexpr uint32_t ResultRow() const {
@@ -78,6 +89,16 @@ struct RibbonHash {
 
   uint64_t low;
   uint64_t high;
+
+ private:
+  template <class Row>
+  static constexpr Row Combine(uint64_t low_row, uint64_t high_row) {
+    if constexpr (sizeof(Row) == 8) {
+      return low_row;
+    } else {
+      return static_cast<Row>(high_row) << 64 | low_row;
+    }
+  }
 };
 
 // All that lookups need, of any ribbon filter.
@@ -100,35 +121,33 @@ struct RibbonView : RibbonTable {
     const uint64_t mixed = RibbonHash::Mix(hash, salt);
     const uint64_t start = RibbonHash::Start(mixed, starts);
     const RibbonHash equation(mixed);
-    const Row row = equation.template CoefficientRow<Row>();
     const uint32_t result = kHomogeneous ? 0 : equation.template ResultRow<Row>();
 
     const uint32_t planes = shape.planes();
     for (uint32_t p = 0; p < planes; ++p) {
       const auto* slots = reinterpret_cast<const unsigned char*>(words + shape.PlaneWord(p)) + start;
-      uint64_t sum = SelectedBytes(slots, static_cast<uint64_t>(row));
-      if constexpr (sizeof(Row) == 16) {
-        sum ^= SelectedBytes(slots + 64, static_cast<uint64_t>(row >> 64));
-      }
+      uint64_t sum = SelectedBytes(slots, equation.low | RibbonHash::kFirstByteCoefficient);
+      if constexpr (sizeof(Row) == 16) sum ^= SelectedBytes(slots + 64, equation.high);
       sum ^= sum >> 32;
       sum ^= sum >> 16;
       sum ^= sum >> 8;
       if (static_cast<uint8_t>(sum ^ result >> (RibbonShape::kPlaneColumns * p)) != 0) return false;
     }
-    return shape.max_word_columns() == 0 ||
-           AgreesInWords(start, row, result >> (RibbonShape::kPlaneColumns * planes));
+    if (shape.max_word_columns() == 0) return true;
+    return AgreesInWords(start, planes == 0 ? equation.template CoefficientRow<Row>()
+                                            : equation.template ByteCoefficientRow<Row>(),
+                         result >> (RibbonShape::kPlaneColumns * planes));
   }
 
  private:
-  // The XOR of the bytes that the bits of `row` select among 64, in any byte of the result.
-  static uint64_t SelectedBytes(const unsigned char* bytes, uint64_t row) noexcept {
+  // The XOR of those of 64 bytes that the coefficients select, in any byte of the result.
+  static uint64_t SelectedBytes(const unsigned char* bytes, uint64_t byte_ordered) noexcept {
     constexpr uint64_t kLowBits = 0x0101010101010101;
-    const uint64_t transposed = TransposeBits8x8(row);  // the bits of a word of bytes, 8 apart
     uint64_t sum = 0;
     for (int i = 0; i < 8; ++i) {
       uint64_t word;
       std::memcpy(&word, bytes + 8 * i, sizeof(word));
-      const uint64_t selected = transposed >> i & kLowBits;
+      const uint64_t selected = byte_ordered >> (7 - i) & kLowBits;
       sum ^= word & ((selected << 8) - selected);
     }
     return sum;

@@ -128,6 +128,16 @@ class RibbonChunk {
   static constexpr size_t kManySurvivors = 2 * kKeysAtOnce;
 
  public:
+  // What is done between the tests of keys: nothing, or to prefetch for the keys of another chunk.
+  struct NothingAhead {
+    HWY_INLINE void operator()(size_t) const {}
+  };
+  struct PrefetchAhead {
+    HWY_INLINE void operator()(size_t key) const { chunk->Prefetch(*view, key); }
+    const RibbonChunk* chunk;
+    const View* view;
+  };
+
   // Functions over a whole chunk are not inlined: a call for 64 keys is nothing, and their copies
   // would be most of the binary.
 
@@ -174,10 +184,6 @@ class RibbonChunk {
   }
 
  private:
-  struct NothingAhead {
-    HWY_INLINE void operator()(size_t) const {}
-  };
-
   static HWY_INLINE const uint8_t* Plane(const View& view, uint32_t plane) {
     return reinterpret_cast<const uint8_t*>(view.words + view.shape.PlaneWord(plane));
   }
@@ -187,7 +193,8 @@ class RibbonChunk {
     return view.words + index_[0][key] + piece * view.shape.word_columns();
   }
 
-  HWY_NOINLINE void PrepareFull(const View& view, const uint64_t* HWY_RESTRICT hashes) {
+  HWY_NOINLINE void PrepareFull(const View& any_view, const uint64_t* HWY_RESTRICT hashes) {
+    const View view = any_view;  // which the stores below cannot change
     const RibbonLanes d;
     const hn::Repartition<uint32_t, RibbonLanes> d32;
     const size_t lanes = hn::Lanes(d);
@@ -211,7 +218,8 @@ class RibbonChunk {
                             hn::Set(d, RibbonHash::kMixMultiplier));
     hn::Store(MulHigh(d, mixed, view.starts), d, start_ + i);
     const V low = MulBy32(d, Fold(mixed), RibbonHash::kRowMultiplier);
-    hn::Store(hn::Or(low, hn::Set(d, 1)), d, row_[0] + i);
+    const uint64_t first = kBytes ? RibbonHash::kFirstByteCoefficient : 1;
+    hn::Store(hn::Or(low, hn::Set(d, first)), d, row_[0] + i);
     V last = low;
     if constexpr (sizeof(Row) == 16) {
       last = MulBy32(d, Fold(low), RibbonHash::kHighRowMultiplier);
@@ -251,12 +259,12 @@ class RibbonChunk {
 
       const V offset = hn::And(start, low6);
       const V from_before = hn::Xor(offset, low6);  // after a shift by 1: 64 is no valid shift
-      V row = hn::Load(d, row_[0] + i);
+      V row = LinearRow(0, i);
       hn::Store(hn::Shl(row, offset), d, piece_[0] + i);
       for (size_t p = 1; p < kPieces; ++p) {
         V piece = hn::Shr(hn::ShiftRight<1>(row), from_before);
         if (p < kRowWords) {
-          row = hn::Load(d, row_[p] + i);
+          row = LinearRow(p, i);
           piece = hn::Or(piece, hn::Shl(row, offset));
         }
         hn::Store(piece, d, piece_[p] + i);
@@ -264,7 +272,44 @@ class RibbonChunk {
     }
   }
 
+  // Coefficients in the order of slots.
+  HWY_INLINE hn::Vec<RibbonLanes> LinearRow(size_t word, size_t i) const {
+    const RibbonLanes d;
+    auto x = hn::Load(d, row_[word] + i);
+    if constexpr (kBytes) {  // RibbonHash::FromByteOrder
+      auto swapped = hn::And(hn::Xor(x, hn::ShiftRight<7>(x)), hn::Set(d, 0x00aa00aa00aa00aa));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<7>(swapped)));
+      swapped = hn::And(hn::Xor(x, hn::ShiftRight<14>(x)), hn::Set(d, 0x0000cccc0000cccc));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<14>(swapped)));
+      swapped = hn::And(hn::Xor(x, hn::ShiftRight<28>(x)), hn::Set(d, 0x00000000f0f0f0f0));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<28>(swapped)));
+      static constexpr uint8_t kReverse8[16] = {7,  6,  5,  4,  3,  2,  1, 0,
+                                                15, 14, 13, 12, 11, 10, 9, 8};
+      const Bytes d8;
+      x = hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, x), hn::LoadDup128(d8, kReverse8)));
+    }
+    return x;
+  }
+
   // --- Columns in bytes ---
+
+  // The bytes of slots from `slot` on that the row selects; the others are 0.
+  static HWY_INLINE hn::Vec<SlotBytes> Selected(hn::Vec<SlotBytes> row, size_t slot,
+                                                const uint8_t* HWY_RESTRICT slots) {
+    const SlotBytes d;
+    alignas(64) static constexpr uint64_t kByteOfSlot[8] = {
+        0x8080808080808080, 0x4040404040404040, 0x2020202020202020, 0x1010101010101010,
+        0x0808080808080808, 0x0404040404040404, 0x0202020202020202, 0x0101010101010101};
+#if HWY_TARGET == HWY_AVX2 && !defined(RB_CMP)
+    const __m256i shifts = slot == 0 ? _mm256_setr_epi64x(0,1,2,3) : _mm256_setr_epi64x(4,5,6,7);
+    (void)kByteOfSlot;
+    return hn::Vec<SlotBytes>{_mm256_blendv_epi8(_mm256_setzero_si256(), hn::LoadU(d, slots).raw, _mm256_sllv_epi64(row.raw, shifts))};
+#else
+    const hn::Repartition<uint64_t, SlotBytes> d64;
+    const auto bit = hn::BitCast(d, hn::Load(d64, kByteOfSlot + slot / 8));
+    return hn::IfThenElseZero(hn::TestBit(row, bit), hn::LoadU(d, slots));
+#endif
+  }
 
   // XOR of the bytes that the row of a key selects, to be folded into one.
   HWY_INLINE hn::Vec<SlotBytes> SelectedBytes(const uint8_t* plane, size_t key) const {
@@ -273,26 +318,11 @@ class RibbonChunk {
     const uint8_t* slots = plane + start_[key];
     auto sum = hn::Zero(d);
     for (size_t w = 0; w < kRowWords; ++w, slots += 64) {
-#if HWY_TARGET <= HWY_AVX3
-      const auto selected =
-          hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(row_[w] + key));
-      const auto bytes = hn::MaskedLoad(selected, d, slots);
-      sum = w == 0 ? bytes : hn::Xor(sum, bytes);
-#else
-      // Byte i of the row for slots 8 * i to 8 * i + 7.
-      alignas(64) static constexpr uint8_t kRowByte[64] = {
-          0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3,
-          3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6,
-          7, 7, 7, 7, 7, 7, 7, 7};
       const auto row = hn::BitCast(d, hn::Set(d64, row_[w][key]));
-      const auto bit = hn::BitCast(d, hn::Set(d64, 0x8040201008040201));
       for (size_t i = 0; i < 64; i += kSlotBytes) {
-        const auto row_byte = hn::TableLookupBytes(row, hn::Load(d, kRowByte + i));
-        const auto bytes =
-            hn::IfThenElseZero(hn::TestBit(row_byte, bit), hn::LoadU(d, slots + i));
+        const auto bytes = Selected(row, i, slots + i);
         sum = w == 0 && i == 0 ? bytes : hn::Xor(sum, bytes);
       }
-#endif
     }
     return sum;
   }
@@ -604,12 +634,13 @@ struct RibbonLoops {
   template <Columns kColumns, class View, class Use>
   static HWY_INLINE void Chunks(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
                                 Use&& use) {
-    RibbonChunk<View, kColumns> chunks[2];
+    using Chunk = RibbonChunk<View, kColumns>;
+    Chunk chunks[2];
     const auto in_chunk = [n](size_t i) HWY_ATTR { return HWY_MIN(kRibbonChunk, n - i); };
     if (!view.prefetch) {
       for (size_t i = 0; i < n; i += kRibbonChunk) {
         chunks[0].Prepare(view, hashes + i, in_chunk(i));
-        use(chunks[0].Answers(view, [](size_t) HWY_ATTR {}));
+        use(chunks[0].Answers(view, typename Chunk::NothingAhead()));
       }
       return;
     }
@@ -619,14 +650,14 @@ struct RibbonLoops {
     chunks[0].Prepare(view, hashes, in_chunk(0));
     for (size_t j = 0; j < kRibbonChunk; ++j) chunks[0].Prefetch(view, j);
     for (size_t i = 0; i < n; i += kRibbonChunk) {
-      RibbonChunk<View, kColumns>& now = chunks[i / kRibbonChunk % 2];
+      Chunk& now = chunks[i / kRibbonChunk % 2];
       const size_t next_i = i + kRibbonChunk;
       if (next_i < n) {
-        RibbonChunk<View, kColumns>& next = chunks[next_i / kRibbonChunk % 2];
+        Chunk& next = chunks[next_i / kRibbonChunk % 2];
         next.Prepare(view, hashes + next_i, in_chunk(next_i));
-        use(now.Answers(view, [&](size_t j) HWY_ATTR { next.Prefetch(view, j); }));
+        use(now.Answers(view, typename Chunk::PrefetchAhead{&next, &view}));
       } else {
-        use(now.Answers(view, [](size_t) HWY_ATTR {}));
+        use(now.Answers(view, typename Chunk::NothingAhead()));
       }
     }
   }
