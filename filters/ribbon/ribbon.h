@@ -59,6 +59,7 @@ struct RibbonHash {
 
   constexpr explicit RibbonHash(uint64_t mixed)
       : low(Fold(mixed) * kRowMultiplier), high(Fold(low) * kHighRowMultiplier) {}
+  constexpr RibbonHash(uint64_t low_bits, uint64_t high_bits) : low(low_bits), high(high_bits) {}
 
   // Bit i is the coefficient of slot start + i.
   template <class Row>
@@ -119,23 +120,31 @@ struct RibbonView : RibbonTable {
 
   bool MayContain(uint64_t hash) const noexcept {
     const uint64_t mixed = RibbonHash::Mix(hash, salt);
-    const uint64_t start = RibbonHash::Start(mixed, starts);
     const RibbonHash equation(mixed);
-    const uint32_t result = kHomogeneous ? 0 : equation.template ResultRow<Row>();
+    return AgreesFromPlane(0, RibbonHash::Start(mixed, starts), equation,
+                           kHomogeneous ? 0 : equation.template ResultRow<Row>());
+  }
 
+  // Whether the row at `start` agrees in all columns but those of the first planes.
+  bool AgreesFromPlane(uint32_t plane, uint64_t start, const RibbonHash& equation,
+                       uint32_t result) const noexcept {
     const uint32_t planes = shape.planes();
-    for (uint32_t p = 0; p < planes; ++p) {
-      const auto* slots = reinterpret_cast<const unsigned char*>(words + shape.PlaneWord(p)) + start;
+    for (; plane < planes; ++plane) {
+      const auto* slots =
+          reinterpret_cast<const unsigned char*>(words + shape.PlaneWord(plane)) + start;
       uint64_t sum = SelectedBytes(slots, equation.low | RibbonHash::kFirstByteCoefficient);
       if constexpr (sizeof(Row) == 16) sum ^= SelectedBytes(slots + 64, equation.high);
       sum ^= sum >> 32;
       sum ^= sum >> 16;
       sum ^= sum >> 8;
-      if (static_cast<uint8_t>(sum ^ result >> (RibbonShape::kPlaneColumns * p)) != 0) return false;
+      if (static_cast<uint8_t>(sum ^ result >> (RibbonShape::kPlaneColumns * plane)) != 0) {
+        return false;
+      }
     }
     if (shape.max_word_columns() == 0) return true;
-    return AgreesInWords(start, planes == 0 ? equation.template CoefficientRow<Row>()
-                                            : equation.template ByteCoefficientRow<Row>(),
+    return AgreesInWords(start,
+                         planes == 0 ? equation.template CoefficientRow<Row>()
+                                     : equation.template ByteCoefficientRow<Row>(),
                          result >> (RibbonShape::kPlaneColumns * planes));
   }
 

@@ -126,6 +126,8 @@ class RibbonChunk {
   static constexpr size_t kIndices = kMixed ? kPieces : 1;
   // With more survivors than that, to test all 64 keys is cheaper than to collect them.
   static constexpr size_t kManySurvivors = 2 * kKeysAtOnce;
+  // With so few, nothing is worth the preparation.
+  static constexpr size_t kFewSurvivors = 3;
 
  public:
   // What is done between the tests of keys: nothing, or to prefetch for the keys of another chunk.
@@ -300,15 +302,9 @@ class RibbonChunk {
     alignas(64) static constexpr uint64_t kByteOfSlot[8] = {
         0x8080808080808080, 0x4040404040404040, 0x2020202020202020, 0x1010101010101010,
         0x0808080808080808, 0x0404040404040404, 0x0202020202020202, 0x0101010101010101};
-#if HWY_TARGET == HWY_AVX2 && !defined(RB_CMP)
-    const __m256i shifts = slot == 0 ? _mm256_setr_epi64x(0,1,2,3) : _mm256_setr_epi64x(4,5,6,7);
-    (void)kByteOfSlot;
-    return hn::Vec<SlotBytes>{_mm256_blendv_epi8(_mm256_setzero_si256(), hn::LoadU(d, slots).raw, _mm256_sllv_epi64(row.raw, shifts))};
-#else
     const hn::Repartition<uint64_t, SlotBytes> d64;
     const auto bit = hn::BitCast(d, hn::Load(d64, kByteOfSlot + slot / 8));
     return hn::IfThenElseZero(hn::TestBit(row, bit), hn::LoadU(d, slots));
-#endif
   }
 
   // XOR of the bytes that the row of a key selects, to be folded into one.
@@ -422,6 +418,16 @@ class RibbonChunk {
 
   // All columns but the first eight, of keys that agree in those.
   HWY_NOINLINE uint64_t MatchLaterColumns(const View& view, uint64_t word) {
+    if (hwy::PopCount(word) <= kFewSurvivors) {
+      uint64_t agreeing = 0;
+      for (; word != 0; word &= word - 1) {
+        const auto key = static_cast<size_t>(std::countr_zero(word));
+        const RibbonHash equation(row_[0][key], row_[kRowWords - 1][key]);
+        const uint32_t result = View::kHomogeneous ? 0 : result_[key];
+        agreeing |= uint64_t{view.AgreesFromPlane(1, start_[key], equation, result)} << key;
+      }
+      return agreeing;
+    }
     const uint32_t planes = view.shape.planes();
     const bool words = view.shape.max_word_columns() != 0;
     if (words) PreparePieces(view);
@@ -448,7 +454,7 @@ class RibbonChunk {
 
   // Calls match(keys) for eight keys of `word` at once, which is not 0, and returns the bits of those
   // whose bit is set in the result. Always eight, so that the number of survivors is nothing to
-  // guess: key 0 stands in for those that are missing.
+  // guess: some key stands in for those that are missing.
   template <class Match>
   static HWY_INLINE uint64_t ForSurvivors(uint64_t word, Match&& match) {
     uint64_t agreeing = 0;
@@ -461,9 +467,7 @@ class RibbonChunk {
       }
       uint64_t right = match(static_cast<const size_t*>(keys));
       if (left < kKeysAtOnce) right &= (uint64_t{1} << left) - 1;
-      for (; right != 0; right &= right - 1) {
-        agreeing |= uint64_t{1} << keys[std::countr_zero(right)];
-      }
+      for (size_t j = 0; j < kKeysAtOnce; ++j) agreeing |= (right >> j & 1) << keys[j];
     } while (word != 0);
     return agreeing;
   }
