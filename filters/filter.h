@@ -118,6 +118,18 @@ concept ErasableFilter = DynamicFilter<F> && requires(F& filter, uint64_t hash) 
   { filter.Erase(hash) } -> std::same_as<EraseStatus>;
 };
 
+// Needs only the number of keys before the first of them: made empty, then filled in pieces, so
+// that the keys need not be in memory at once.
+template <class F>
+concept StreamingFilter =
+    DynamicFilter<F> && requires(F& filter, uint64_t keys, const typename F::Params& params,
+                                 std::span<const uint64_t> hashes, unsigned threads) {
+      // Sized for `keys` keys, holding none.
+      { F::Create(keys, params) } -> std::same_as<Result<F>>;
+      // Leaves the bytes of F::Build(all hashes, params), whatever the pieces and the threads.
+      { filter.InsertAll(hashes, threads) } -> std::same_as<void>;
+    };
+
 // Hashes keys by itself, several times: where keys are byte strings it takes the whole string, and
 // where lookups include hashing it takes the integer key in place of its hash.
 template <class F>

@@ -96,6 +96,51 @@ BlockMoments OverLoads(const std::vector<RateInBlock>& rates, double mean_load, 
   return {std::min(mean, 1.0), std::max(0.0, mean_square - mean * mean), mean_product};
 }
 
+// The rate of n keys in `blocks` blocks, given that of a block by its load.
+FprEstimate FprOfBlocks(uint64_t n, uint64_t blocks, const std::vector<RateInBlock>& rates) {
+  if (n == 0) return {0, 0};
+  const double p = 1.0 / static_cast<double>(blocks);
+  const double mean_load = static_cast<double>(n) * p;
+  const BlockMoments block = OverLoads(
+      rates, mean_load, n, [&](uint64_t i) { return LogBinomialProbability(i, n, p); });
+  // The filter's rate is the mean over its blocks. Their loads add up to n, so the part of a block's
+  // rate that is linear in its load cancels in the sum: what is left is the variance around the
+  // regression of the rate on the load, as if blocks were independent.
+  const double load_variance = mean_load * (1 - p);
+  const double explained =
+      load_variance > 0 ? block.covariance_with_load * block.covariance_with_load / load_variance
+                        : 0;
+  return {block.mean, std::sqrt(std::max(0.0, block.variance - explained) * p)};
+}
+
+// The limit for n to infinity: loads follow the Poisson law.
+double FprOfManyBlocks(double mean_load, const std::vector<RateInBlock>& rates) {
+  return OverLoads(rates, mean_load, std::numeric_limits<uint64_t>::max(),
+                   [&](uint64_t i) {
+                     const double x = static_cast<double>(i);
+                     return x * std::log(mean_load) - mean_load - std::lgamma(x + 1);
+                   })
+      .mean;
+}
+
+// The same as RateInBlockByLoad for one probe in each word. A word's share of set bits S / bits has
+// the moments P(a bit is set) and, with a second bit that is the same with probability 1 / bits,
+// P(both are set); words are independent.
+std::vector<RateInBlock> RateInSplitBlockByLoad(int words, int word_bits) {
+  const double bits = word_bits;
+  std::vector<RateInBlock> rates;
+  constexpr int kMaxLoad = 4096;
+  for (int load = 0; load < kMaxLoad; ++load) {
+    const double clear = std::pow(1 - 1 / bits, load);
+    const double both_clear = std::pow(1 - 2 / bits, load);
+    const double set = 1 - clear;
+    const double both_set = set / bits + (1 - 1 / bits) * (1 - 2 * clear + both_clear);
+    rates.push_back({std::pow(set, words), std::pow(both_set, words)});
+    if (rates.back().mean > 1 - 1e-12) break;
+  }
+  return rates;
+}
+
 // --- Classic and double-hashing Bloom filters ---
 
 // First and second moment of the k-th power of the share of set bits.
@@ -401,30 +446,20 @@ double HashCollisionFpr(uint64_t n, int hash_bits) {
 }
 
 FprEstimate BlockedBloomFpr(uint64_t n, uint64_t blocks, int k, int block_bits) {
-  if (n == 0) return {0, 0};
-  const double p = 1.0 / static_cast<double>(blocks);
-  const double mean_load = static_cast<double>(n) * p;
-  const BlockMoments block =
-      OverLoads(RateInBlockByLoad(block_bits, k), mean_load, n,
-                [&](uint64_t i) { return LogBinomialProbability(i, n, p); });
-  // The filter's rate is the mean over its blocks. Their loads add up to n, so the part of a block's
-  // rate that is linear in its load cancels in the sum: what is left is the variance around the
-  // regression of the rate on the load, as if blocks were independent.
-  const double load_variance = mean_load * (1 - p);
-  const double explained =
-      load_variance > 0 ? block.covariance_with_load * block.covariance_with_load / load_variance
-                        : 0;
-  return {block.mean, std::sqrt(std::max(0.0, block.variance - explained) * p)};
+  return FprOfBlocks(n, blocks, RateInBlockByLoad(block_bits, k));
 }
 
 double BlockedBloomFpr(double bits_per_key, int k, int block_bits) {
-  const double mean_load = block_bits / bits_per_key;
-  return OverLoads(RateInBlockByLoad(block_bits, k), mean_load, std::numeric_limits<uint64_t>::max(),
-                   [&](uint64_t i) {
-                     const double x = static_cast<double>(i);
-                     return x * std::log(mean_load) - mean_load - std::lgamma(x + 1);
-                   })
-      .mean;
+  return FprOfManyBlocks(block_bits / bits_per_key, RateInBlockByLoad(block_bits, k));
+}
+
+FprEstimate SplitBlockFpr(uint64_t n, uint64_t blocks, int words, int word_bits) {
+  return FprOfBlocks(n, blocks, RateInSplitBlockByLoad(words, word_bits));
+}
+
+double SplitBlockFpr(double bits_per_key, int words, int word_bits) {
+  return FprOfManyBlocks(words * word_bits / bits_per_key,
+                         RateInSplitBlockByLoad(words, word_bits));
 }
 
 int BlockedBloomBestK(double bits_per_key, int block_bits) {

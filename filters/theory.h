@@ -35,6 +35,11 @@ double BlockedBloomFpr(double bits_per_key, int k, int block_bits);
 // bits_per_key ln 2, since crowded blocks decide.
 int BlockedBloomBestK(double bits_per_key, int block_bits);
 
+// One uniform probe in each of `words` words of a block, `word_bits` bits each: given the load of
+// the block, words are independent, and a bit is set with probability 1 - (1 - 1 / word_bits)^load.
+FprEstimate SplitBlockFpr(uint64_t n, uint64_t blocks, int words, int word_bits);
+double SplitBlockFpr(double bits_per_key, int words, int word_bits);
+
 // --- Classic and double-hashing Bloom filters ---
 
 inline constexpr int kMaxClassicProbes = 64;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -171,6 +172,60 @@ TEST(BlockedBloomTheory, MeanAndSpreadOfSimulatedFilters) {
   // Six standard errors: a false alarm of 2e-9, on a fixed seed.
   EXPECT_NEAR(mean, expected.mean, 6 * expected.instance_sd / std::sqrt(double{kFilters}));
   // The deviation of an estimated deviation is sd / sqrt(2 kFilters) = 1.6 %; six of them.
+  EXPECT_LT(sd, expected.instance_sd * 1.1);
+  EXPECT_GT(sd, expected.instance_sd * 0.2);
+}
+
+TEST(SplitBlockTheory, MatchesTheTable) {
+  for (const nlohmann::json& row : ReferenceRows("split_block")) {
+    SCOPED_TRACE(row.dump());
+    const double bits_per_key = row.at("bits_per_key");
+    for (const int words : {4, 8, 16}) {
+      for (const int word_bits : {32, 64}) {
+        const std::string column = fmt::format("fpr_{}x{}", words, word_bits);
+        if (!row.contains(column)) continue;
+        ExpectRelative(SplitBlockFpr(bits_per_key, words, word_bits), row.at(column), 1e-9);
+      }
+    }
+  }
+}
+
+// As MeanAndSpreadOfSimulatedFilters, with one probe in each of eight words.
+TEST(SplitBlockTheory, MeanAndSpreadOfSimulatedFilters) {
+  constexpr int kBlocks = 64;
+  constexpr int kWords = 8;
+  constexpr int kWordBits = 32;
+  constexpr int kKeys = 1638;
+  constexpr int kFilters = 2000;
+  uint64_t state = 54321;
+  const auto draw = [&](uint64_t range) {
+    state += 0x9e3779b97f4a7c15;
+    return FastRange64(Mix64(state), range);
+  };
+  double sum = 0;
+  double sum_square = 0;
+  for (int f = 0; f < kFilters; ++f) {
+    std::vector<uint32_t> bits(kBlocks * kWords);
+    for (int key = 0; key < kKeys; ++key) {
+      const uint64_t block = draw(kBlocks);
+      for (int w = 0; w < kWords; ++w) bits[block * kWords + w] |= uint32_t{1} << draw(kWordBits);
+    }
+    double rate = 0;
+    for (int b = 0; b < kBlocks; ++b) {
+      double of_block = 1.0 / kBlocks;
+      for (int w = 0; w < kWords; ++w) {
+        of_block *= std::popcount(bits[b * kWords + w]) / double{kWordBits};
+      }
+      rate += of_block;
+    }
+    sum += rate;
+    sum_square += rate * rate;
+  }
+  const double mean = sum / kFilters;
+  const double sd = std::sqrt(sum_square / kFilters - mean * mean);
+  const FprEstimate expected = SplitBlockFpr(kKeys, kBlocks, kWords, kWordBits);
+  // Six standard errors: a false alarm of 2e-9, on a fixed seed.
+  EXPECT_NEAR(mean, expected.mean, 6 * expected.instance_sd / std::sqrt(double{kFilters}));
   EXPECT_LT(sd, expected.instance_sd * 1.1);
   EXPECT_GT(sd, expected.instance_sd * 0.2);
 }

@@ -60,6 +60,14 @@ std::string KnobText(const KnobInfo& knob) {
   return fmt::format("{} = {} ({}): {}", knob.name, knob.default_value.dump(), range, knob.meaning);
 }
 
+std::vector<std::string_view> TargetsByReference(const FilterType& type) {
+  std::vector<std::string_view> names;
+  for (const std::string_view target : type.targets()) {
+    if (target != "scalar" && type.batched_by_reference(target)) names.push_back(target);
+  }
+  return names;
+}
+
 json ListAsJson() {
   json filters = json::array();
   for (const auto& type : FilterTypes()) {
@@ -81,7 +89,9 @@ json ListAsJson() {
                        {"is_baseline", info.is_baseline},
                        {"insert", type->can_insert()},
                        {"erase", type->can_erase()},
+                       {"stream", type->can_stream()},
                        {"targets", type->targets()},
+                       {"targets_by_reference", TargetsByReference(*type)},
                        {"parameters", knobs}});
   }
   json not_built = json::array();
@@ -99,8 +109,13 @@ int List(bool as_json) {
   for (const auto& type : FilterTypes()) {
     const FilterInfo& info = type->info();
     fmt::print("{}: {}\n", info.name, info.summary);
-    fmt::print("  built    yes; targets {}{}{}\n", fmt::join(type->targets(), ", "),
-               type->can_insert() ? "; insert" : "", type->can_erase() ? ", erase" : "");
+    fmt::print("  built    yes; targets {}{}{}{}\n", fmt::join(type->targets(), ", "),
+               type->can_insert() ? "; insert" : "", type->can_erase() ? ", erase" : "",
+               type->can_stream() ? "; built in pieces" : "");
+    if (const auto names = TargetsByReference(*type); !names.empty()) {
+      fmt::print("  scalar   vectors do not help batched lookups on {}: the scalar reference is used\n",
+                 fmt::join(names, ", "));
+    }
     fmt::print("  source   {}\n", info.source);
     fmt::print("  FPR      {}; {} hash bits\n", info.fpr_formula, info.hash_bits);
     for (const KnobInfo& knob : type->knobs()) fmt::print("  param    {}\n", KnobText(knob));

@@ -22,7 +22,7 @@ from plots import selection
 
 SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "build_failed", "out_of_memory", "invalid", "skipped")
-MODES = ("build", "lookup_batched", "lookup_single", "latency")
+MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference")
 
 _POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",

@@ -59,12 +59,6 @@ void ForEachLine(std::string_view text, Use&& use) {
 
 }  // namespace
 
-Result<std::string> KeyFileDigest(const std::string& path) {
-  Result<std::string> content = ReadFile(path);
-  if (!content) return Error{content.error()};
-  return fmt::format("{:016x}", HashBytes(*content, 0));
-}
-
 Result<KeySet> KeySet::Open(const KeySetSpec& spec, uint64_t seed) {
   KeySet set(spec, seed);
   if (spec.kind == KeyKind::kBytes && (spec.length_bytes < 8 || spec.length_bytes > 4096)) {
@@ -74,8 +68,10 @@ Result<KeySet> KeySet::Open(const KeySetSpec& spec, uint64_t seed) {
 
   Result<std::string> content = ReadFile(spec.path);
   if (!content) return Error{content.error()};
-  if (!spec.digest.empty() && spec.digest != fmt::format("{:016x}", HashBytes(*content, 0))) {
-    return Error{fmt::format("{}: has changed since the run was planned", spec.path)};
+  set.spec_.digest = fmt::format("{:016x}", HashBytes(*content, 0));
+  if (!spec.digest.empty() && spec.digest != set.spec_.digest) {
+    return Error{fmt::format("{}: has the digest {}, {} was expected", spec.path, set.spec_.digest,
+                             spec.digest)};
   }
   std::vector<std::string_view> lines;
   std::unordered_set<std::string_view> seen;

@@ -46,15 +46,15 @@ struct ByteKeyArena {
   ByteKeys keys() const { return {bytes.data(), offsets.data(), offsets.size() - 1}; }
 };
 
-// XXH3-64 of a key file, 16 hex digits: what KeySetSpec::digest holds.
-Result<std::string> KeyFileDigest(const std::string& path);
-
 class KeySet {
  public:
-  // Reads the file of a kFile set; other kinds cannot fail for length_bytes in 8..4096. The keys of
+  // Reads the file of a kFile set, whose digest must be that of the spec unless that is empty; other
+  // kinds cannot fail for length_bytes in 8..4096. The keys of
   // a file are shuffled with `seed`, so that the first n of them are a sample of it.
   static Result<KeySet> Open(const KeySetSpec& spec, uint64_t seed);
 
+  // As it was opened, a file with its digest.
+  const KeySetSpec& spec() const { return spec_; }
   bool is_bytes() const { return spec_.kind == KeyKind::kBytes || spec_.kind == KeyKind::kFile; }
   // How many keys there are, absent ones included; 2^63 for generated sets.
   uint64_t size() const;
@@ -67,11 +67,13 @@ class KeySet {
   // The hash of the key at an index: XXH3-64 with `hash_seed`.
   uint64_t Hash(uint64_t index, uint64_t hash_seed) const;
 
+  KeySet() = default;  // kMixed, with the seed 0
+
  private:
   KeySet(KeySetSpec spec, uint64_t seed) : spec_(std::move(spec)), seed_(seed) {}
 
   KeySetSpec spec_;
-  uint64_t seed_;
+  uint64_t seed_ = 0;
   std::shared_ptr<const ByteKeyArena> lines_;  // kFile: distinct lines in shuffled order
 };
 

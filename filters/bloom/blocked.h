@@ -12,19 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <tuple>
-#include <vector>
 
-#include "filters/filter.h"
-#include "filters/simd/prefetch.h"
-#include "filters/table.h"
+#include "filters/bloom/block_filter.h"
+#include "filters/theory.h"
 
 namespace filterbench {
 
-class BlockedBloom {
- public:
+struct BlockedBloomScheme {
   static constexpr FilterInfo kInfo = {
       .name = "blocked_bloom",
       .summary = "Bloom filter whose probes stay in one 512-bit cache line",
@@ -62,11 +57,9 @@ class BlockedBloom {
     uint32_t k;
     bool prefetch;  // batched lookups prefetch their lines first
 
-    const uint32_t* Block(uint64_t hash) const {
-      return words + FastRange64(hash, blocks) * kWordsPerBlock;
-    }
+    uint64_t BlockOf(uint64_t hash) const { return FastRange64(hash, blocks); }
     bool MayContain(uint64_t hash) const noexcept {
-      const uint32_t* block = Block(hash);
+      const uint32_t* block = words + BlockOf(hash) * kWordsPerBlock;
       uint32_t probe = static_cast<uint32_t>(hash);
       for (uint32_t i = 0; i < k; ++i, probe *= kMultiplier) {
         const uint32_t position = probe >> 23;
@@ -76,41 +69,37 @@ class BlockedBloom {
     }
   };
 
-  static Result<BlockedBloom> Build(std::span<const uint64_t> hashes, const Params& params);
-  static Result<BlockedBloom> Deserialize(std::span<const std::byte> wire);
-  std::vector<std::byte> Serialize() const;
-
-  // Never refused; each key beyond the number that Build was given raises the FPR.
-  InsertStatus Insert(uint64_t hash);
-
-  View view() const {
-    return {table_.As<uint32_t>(), blocks_, k_, PrefetchPays(table_.size())};
+  static uint64_t BlockBytes(const Params&) { return kBlockBits / 8; }
+  static uint32_t ProbesFor(const Params& params) {
+    if (params.k != 0) return params.k;
+    return theory::BlockedBloomBestK(params.bits_per_key, kBlockBits);
   }
-  bool MayContain(uint64_t hash) const noexcept { return view().MayContain(hash); }
-  static std::span<const Kernel<View>> Kernels();
+  static View MakeView(const Params&, uint32_t probes, const std::byte* table, uint64_t blocks,
+                       bool prefetch) {
+    return {reinterpret_cast<const uint32_t*>(table), blocks, probes, prefetch};
+  }
+  static void InsertInto(uint32_t* block, uint32_t hash, uint32_t k) {
+    uint32_t probe = hash;
+    for (uint32_t i = 0; i < k; ++i, probe *= kMultiplier) {
+      const uint32_t position = probe >> 23;
+      block[position / 32] |= uint32_t{1} << (position % 32);
+    }
+  }
+  static void Insert(const View& view, std::byte* table, uint64_t hash) {
+    InsertInto(reinterpret_cast<uint32_t*>(table) + view.BlockOf(hash) * kWordsPerBlock,
+               static_cast<uint32_t>(hash), view.k);
+  }
 
-  const Params& params() const { return params_; }
-  const BuildReport& report() const { return report_; }
-  uint64_t SizeInBytes() const { return table_.size() + sizeof(View); }
-  uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
-  std::span<const std::byte> Table() const { return table_.bytes(); }
-  Details GetDetails() const;
-  std::optional<FprEstimate> ExpectedFpr() const;
-  static std::optional<double> TheoryFpr(double bits_per_key);
-
-  // Blocks for n keys, at least 1; beyond kMaxBlocks where it is too large to be offered.
-  static uint64_t BlocksFor(uint64_t n, double bits_per_key);
-
- private:
-  BlockedBloom(const Params& params, uint64_t n, uint64_t blocks, AlignedTable table);
-
-  Params params_;
-  uint64_t n_;
-  uint64_t blocks_;
-  uint32_t k_;
-  AlignedTable table_;
-  BuildReport report_;
+  static FprEstimate Fpr(const Params&, uint32_t probes, uint64_t n, uint64_t blocks) {
+    return theory::BlockedBloomFpr(n, blocks, static_cast<int>(probes), kBlockBits);
+  }
+  static double TheoryFpr(double bits_per_key) {
+    return theory::BlockedBloomFpr(
+        bits_per_key, theory::BlockedBloomBestK(bits_per_key, kBlockBits), kBlockBits);
+  }
 };
+
+using BlockedBloom = BlockFilter<BlockedBloomScheme>;
 
 }  // namespace filterbench
 

@@ -8,123 +8,135 @@
 // After foreach_target.
 #include "filters/bloom/blocked.h"
 #include "filters/simd/loops-inl.h"
+#include "filters/simd/math-inl.h"
+#include "filters/simd/missing-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-// One probe per lane; lanes beyond k test nothing.
-class BlockedProbes {
-  using D = hn::CappedTag<uint32_t, BlockedBloom::kWordsPerBlock>;
+#if HWY_TARGET != HWY_SCALAR
+
+template <class View>
+class BlockedLookup {
+  using D = hn::CappedTag<uint32_t, BlockedBloomScheme::kWordsPerBlock>;
+  using D64 = hn::CappedTag<uint64_t, 8>;
   using V = hn::Vec<D>;
   static constexpr size_t kMaxProbes = 16;
+  static constexpr size_t kMinLanes = HWY_HAVE_SCALABLE ? 4 : hn::MaxLanes(D());
+  static constexpr size_t kMaxVectors = kMaxProbes / kMinLanes;
 
  public:
-  explicit BlockedProbes(uint32_t k) {
+  static constexpr size_t kGroup = 8;
+  struct Chunk {
+    const uint64_t* hashes;
+    HWY_ALIGN uint64_t offsets[kChunkKeys];  // of the block, in bytes
+  };
+
+  explicit BlockedLookup(const View& view) : view_(view) {
     uint32_t multiplier = 1;
-    for (size_t i = 0; i < kMaxProbes; ++i, multiplier *= BlockedBloom::kMultiplier) {
+    for (size_t i = 0; i < kMaxProbes; ++i, multiplier *= BlockedBloomScheme::kMultiplier) {
       multipliers_[i] = multiplier;
-      bits_[i] = i < k ? 1 : 0;
+      bits_[i] = i < view.k ? 1 : 0;
     }
   }
 
-  // Vectors that the probes of a key fill.
-  static size_t StepsFor(uint32_t k) { return (k + hn::Lanes(D()) - 1) / hn::Lanes(D()); }
-
-  // Whether all of the key's bits are set in its block; a constant `steps` unrolls the loop.
-  HWY_INLINE bool AllSet(const uint32_t* HWY_RESTRICT block, uint32_t hash, size_t steps) const {
+  HWY_INLINE bool MayContain(uint64_t hash) const {
     const D d;
-    const hn::Rebind<int32_t, D> di;
-    const size_t lanes = hn::Lanes(d);
-    V missing = hn::Zero(d);
-    for (size_t i = 0; i < steps * lanes; i += lanes) {
-      const V product = hn::Mul(hn::Set(d, hash), hn::Load(d, multipliers_ + i));
-      const V positions = hn::ShiftRight<23>(product);
-      const V bits = hn::Shl(hn::Load(d, bits_ + i), hn::And(positions, hn::Set(d, 31)));
-      const V indices = hn::ShiftRight<5>(positions);
-#if HWY_TARGET <= HWY_AVX3  // 16 lanes: the block is one register
-      const V words = hn::TableLookupLanes(hn::Load(d, block), hn::IndicesFromVec(d, indices));
-      (void)di;
-#elif HWY_TARGET == HWY_AVX2  // two registers of 8 words
-      const V low_words = hn::Load(d, block);
-      const V high_words = hn::Load(d, block + 8);
-      const auto in_half = hn::IndicesFromVec(d, hn::And(indices, hn::Set(d, 7)));
-      // The top bit of the position, which is that of the product, says which one.
-      const V words = hn::BitCast(
-          d, hn::IfNegativeThenElse(hn::BitCast(di, product),
-                                    hn::BitCast(di, hn::TableLookupLanes(high_words, in_half)),
-                                    hn::BitCast(di, hn::TableLookupLanes(low_words, in_half))));
-#else
-      const V words = hn::GatherIndex(d, block, hn::BitCast(di, indices));
-#endif
-      missing = hn::Or(missing, hn::AndNot(words, bits));
+    const uint32_t* block = view_.words + view_.BlockOf(hash) * BlockedBloomScheme::kWordsPerBlock;
+    V missing = Missing(block, static_cast<uint32_t>(hash), 0);
+    for (size_t v = 1; v < kMaxVectors && v * hn::Lanes(d) < view_.k; ++v) {
+      missing = hn::Or(missing, Missing(block, static_cast<uint32_t>(hash), v * hn::Lanes(d)));
     }
-    return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+    return NothingMissing(d, missing);
+  }
+
+  HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
+    static_assert(BlockedBloomScheme::kMaxBlocks < uint64_t{1} << 32);
+    static_assert(BlockedBloomScheme::kBlockBits / 8 == 1 << 6);
+    const D64 d;
+    chunk.hashes = hashes;
+    for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
+      const auto block = FastRange64<true>(d, hn::LoadU(d, hashes + i), view_.blocks);
+      hn::Store(hn::ShiftLeft<6>(block), d, chunk.offsets + i);
+    }
+  }
+
+  HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const { hwy::Prefetch(Block(chunk, i)); }
+
+  HWY_INLINE void Add(std::byte* HWY_RESTRICT table, const Chunk& chunk, size_t i) const {
+    uint32_t* block = reinterpret_cast<uint32_t*>(table + chunk.offsets[i]);
+    BlockedBloomScheme::InsertInto(block, static_cast<uint32_t>(chunk.hashes[i]), view_.k);
+  }
+
+  HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
+    const size_t lanes = hn::Lanes(D());
+    if (view_.k <= lanes) return TestVectors<1>(chunk, i);
+    if constexpr (kMaxVectors == 4) {
+      return view_.k <= 2 * lanes ? TestVectors<2>(chunk, i) : TestVectors<4>(chunk, i);
+    }
+    return TestVectors<kMaxVectors>(chunk, i);
   }
 
  private:
+  HWY_INLINE const uint32_t* Block(const Chunk& chunk, size_t i) const {
+    return reinterpret_cast<const uint32_t*>(reinterpret_cast<const std::byte*>(view_.words) +
+                                             chunk.offsets[i]);
+  }
+
+  template <size_t kVectors>
+  HWY_INLINE uint64_t TestVectors(const Chunk& chunk, size_t i) const {
+    return NothingMissingOf8(D(), [&](size_t j) FILTERBENCH_INLINE_LAMBDA {
+      const auto hash = static_cast<uint32_t>(chunk.hashes[i + j]);
+      V missing = Missing(Block(chunk, i + j), hash, 0);
+      for (size_t v = 1; v < kVectors; ++v) {
+        missing = hn::Or(missing, Missing(Block(chunk, i + j), hash, v * hn::Lanes(D())));
+      }
+      return missing;
+    });
+  }
+
+  // The bits that are not set, of probes `first` and on, one per lane; lanes beyond k miss nothing.
+  HWY_INLINE V Missing(const uint32_t* HWY_RESTRICT block, uint32_t hash, size_t first) const {
+    const D d;
+    const V product = hn::Mul(hn::Set(d, hash), hn::Load(d, multipliers_ + first));
+    const V positions = hn::ShiftRight<23>(product);
+    const V bits = hn::Shl(hn::Load(d, bits_ + first), hn::And(positions, hn::Set(d, 31)));
+    const V indices = hn::ShiftRight<28>(product);
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 16 lanes: the block is one register
+    const V words = hn::TableLookupLanes(hn::Load(d, block), hn::IndicesFromVec(d, indices));
+#elif HWY_TARGET == HWY_AVX2
+    // Two registers of 8 words: the instruction takes the lower 3 bits of an index, the fourth,
+    // which is the highest bit of the product, says which of the two.
+    const auto low = _mm256_permutevar8x32_epi32(hn::Load(d, block).raw, indices.raw);
+    const auto high = _mm256_permutevar8x32_epi32(hn::Load(d, block + 8).raw, indices.raw);
+    const V words{_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(low),
+                                                       _mm256_castsi256_ps(high),
+                                                       _mm256_castsi256_ps(product.raw)))};
+#else
+    const hn::Rebind<int32_t, D> di;
+    const V words = hn::GatherIndex(d, block, hn::BitCast(di, indices));
+#endif
+    return hn::AndNot(words, bits);
+  }
+
+  const View view_;
   HWY_ALIGN uint32_t multipliers_[kMaxProbes];
   HWY_ALIGN uint32_t bits_[kMaxProbes];
 };
 
-// Two phases, a word of 64 answers apart: the lines of the next word are under way while those of
-// this one are tested.
-class BlockedLookups {
- public:
-  static uint64_t Count(const BlockedBloom::View& view, const uint64_t* HWY_RESTRICT hashes,
-                        size_t n) {
-    uint64_t count = 0;
-    ForEachWord(view, hashes, n, [&](size_t, uint64_t word) { count += hwy::PopCount(word); });
-    return count;
-  }
+Kernel<BlockedBloom::View> BlockedBloomKernel() {
+  return ChunkedLoops<BlockedBloom::View, BlockedLookup>::MakeWithSingleAndInsert();
+}
 
-  static void Bits(const BlockedBloom::View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
-                   uint64_t* HWY_RESTRICT bits) {
-    ForEachWord(view, hashes, n, [&](size_t index, uint64_t word) { bits[index] = word; });
-  }
-
- private:
-  static constexpr size_t kBatch = 64;
-  using Blocks = const uint32_t* [kBatch];
-
-  static HWY_INLINE void Locate(const BlockedBloom::View& view,
-                                const uint64_t* HWY_RESTRICT hashes, size_t n, Blocks& blocks) {
-    for (size_t i = 0; i < n; ++i) blocks[i] = view.Block(hashes[i]);
-    if (!view.prefetch) return;
-    for (size_t i = 0; i < n; ++i) hwy::Prefetch(blocks[i]);
-  }
-
-  static HWY_INLINE uint64_t Test(const BlockedProbes& probes, const Blocks& blocks,
-                                  const uint64_t* HWY_RESTRICT hashes, size_t n, size_t steps) {
-    uint64_t word = 0;
-    for (size_t i = 0; i < n; ++i) {
-      word |= uint64_t{probes.AllSet(blocks[i], static_cast<uint32_t>(hashes[i]), steps)} << i;
-    }
-    return word;
-  }
-
-  template <class Use>
-  static HWY_INLINE void ForEachWord(const BlockedBloom::View& view,
-                                     const uint64_t* HWY_RESTRICT hashes, size_t n, Use use) {
-    const BlockedProbes probes(view.k);
-    const size_t steps = BlockedProbes::StepsFor(view.k);
-    Blocks blocks[2];
-    Locate(view, hashes, std::min(kBatch, n), blocks[0]);
-    for (size_t i = 0, index = 0; i < n; i += kBatch, ++index) {
-      const size_t next = i + kBatch;
-      if (next < n) Locate(view, hashes + next, std::min(kBatch, n - next), blocks[(index + 1) % 2]);
-      const Blocks& now = blocks[index % 2];
-      const size_t in_word = std::min(kBatch, n - i);
-      use(index, steps == 1 ? Test(probes, now, hashes + i, in_word, 1)
-                            : Test(probes, now, hashes + i, in_word, steps));
-    }
-  }
-};
+#else  // HWY_SCALAR: one lane has no probes to share
 
 Kernel<BlockedBloom::View> BlockedBloomKernel() {
-  return MakeKernel<BlockedBloom::View>(&BlockedLookups::Count, &BlockedLookups::Bits);
+  return ReferenceKernel<BlockedBloom::View>(TargetName(HWY_TARGET));
 }
+
+#endif  // HWY_TARGET != HWY_SCALAR
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
@@ -135,6 +147,7 @@ namespace filterbench {
 
 HWY_EXPORT(BlockedBloomKernel);
 
+template <>
 std::span<const Kernel<BlockedBloom::View>> BlockedBloom::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(BlockedBloomKernel)(); });

@@ -1,7 +1,6 @@
 // Lookups of Cuckoo in vectors: tags and buckets of several keys are computed at once, the two
 // buckets of each key are gathered into 64-bit lanes and all eight slots are compared there, tags
-// of 12 bits as they are packed. The loops are not those of BatchedLoops: these overlap one
-// sub-batch with the next.
+// of 12 bits as they are packed.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/cuckoo/cuckoo_kernel.cc"
@@ -9,27 +8,15 @@
 // After foreach_target.
 #include "filters/cuckoo/cuckoo.h"
 #include "filters/simd/loops-inl.h"
+#include "filters/simd/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-using D64 = hn::ScalableTag<uint64_t>;
+using D64 = hn::CappedTag<uint64_t, 8>;
 using V64 = hn::Vec<D64>;
-
-// Products of the lower 32 bits of each 64-bit lane.
-HWY_INLINE V64 MulLow32(V64 a, V64 b) {
-  const D64 d;
-#if HWY_TARGET == HWY_SCALAR  // one lane of 64 bits is not two of 32
-  const V64 low = hn::Set(d, 0xffffffffu);
-  return hn::Mul(hn::And(a, low), hn::And(b, low));
-#else
-  const hn::RepartitionToNarrow<D64> d32;
-  (void)d;
-  return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
-#endif
-}
 
 // Cuckoo::PlaceOf of a vector of keys; fewer than 2^32 buckets.
 template <int kBits>
@@ -45,11 +32,11 @@ struct Places {
     // 0 becomes 1: the mask is -1 in those lanes.
     tag = hn::Sub(tag, hn::VecFromMask(d, hn::Eq(tag, hn::Zero(d))));
     // FastRange64 with 32-bit products: (high m + (low m >> 32)) >> 32, whose sum is below 2^64.
-    const V64 low = hn::ShiftRight<32>(MulLow32(salted, buckets));
-    bucket = hn::ShiftRight<32>(hn::Add(MulLow32(hn::ShiftRight<32>(salted), buckets), low));
-    V64 sum = MulLow32(tag, hn::Set(d, Cuckoo::kPairMultiplier1));
-    sum = MulLow32(hn::Xor(sum, hn::ShiftRight<15>(sum)), hn::Set(d, Cuckoo::kPairMultiplier2));
-    sum = hn::ShiftRight<32>(MulLow32(sum, buckets));
+    const V64 low = hn::ShiftRight<32>(MulLow32(d, salted, buckets));
+    bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
+    V64 sum = MulLow32(d, tag, hn::Set(d, Cuckoo::kPairMultiplier1));
+    sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)), hn::Set(d, Cuckoo::kPairMultiplier2));
+    sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
     // Both are below 2^32: the difference is negative where its highest bit is set.
     const hn::RebindToSigned<D64> di;
     const V64 difference = hn::Sub(sum, bucket);
@@ -112,136 +99,71 @@ HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
 #endif
 }
 
-// The places of the keys of one word of answers.
-template <int kBits>
-struct PlacesOfWord {
-  static constexpr size_t kKeys = 64;
-  HWY_ALIGN uint64_t first_offsets[kKeys];
-  HWY_ALIGN uint64_t second_offsets[kKeys];
-  HWY_ALIGN uint64_t tags[kKeys];
+template <class View>
+class CuckooLookup {
+  static constexpr int kBits = View::kTagBits;
 
-  HWY_INLINE void Compute(const Cuckoo::SizedView<kBits>& view,
-                          const uint64_t* HWY_RESTRICT hashes) {
-    const D64 d;
-    const V64 buckets = hn::Set(d, view.buckets);
-    const V64 salt = hn::Set(d, view.salt);
-    for (size_t i = 0; i < kKeys; i += hn::Lanes(d)) {
-      const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-      hn::Store(ByteOffset<kBits>(places.bucket), d, first_offsets + i);
-      hn::Store(ByteOffset<kBits>(places.partner), d, second_offsets + i);
-      hn::Store(places.tag, d, tags + i);
-    }
-  }
-  // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
-  void ComputeForHugeTable(const Cuckoo::SizedView<kBits>& view,
-                           const uint64_t* HWY_RESTRICT hashes) {
-    for (size_t i = 0; i < kKeys; ++i) {
-      const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view.salt, view.buckets);
-      first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
-      second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
-      tags[i] = place.tag;
-    }
-  }
-  // A word that is read at a bucket of 12-bit tags may end in the next line.
-  HWY_INLINE void Prefetch(const std::byte* table, size_t i) const {
-    hwy::Prefetch(table + first_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(table + first_offsets[i] + 7);
-    hwy::Prefetch(table + second_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(table + second_offsets[i] + 7);
-  }
-  // One answer per lane for the keys from i on, as bits.
-  HWY_INLINE uint64_t Compare(const std::byte* HWY_RESTRICT table, size_t i) const {
-    const D64 d;
-    const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
-    const V64 pattern = Repeat<kBits>(hn::Load(d, tags + i));
-    const V64 first = LoadWords(table, first_offsets + i);
-    const V64 second = LoadWords(table, second_offsets + i);
-    const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
-                                NonZeroSlots<kBits>(hn::Xor(second, pattern)));
-    return MaskToBits(d, hn::Ne(hn::And(missing, highest), highest));
-  }
-};
-
-// Calls `use(i, word)` for each word of the answers. Places are computed one word ahead; prefetches
-// run a fixed number of keys before the comparisons and never pause, also not between words.
-template <int kBits, bool kPrefetch, class Use>
-HWY_INLINE void ForEachWord(const Cuckoo::SizedView<kBits>& view,
-                            const uint64_t* HWY_RESTRICT hashes, size_t n, Use use) {
-  constexpr size_t kKeys = PlacesOfWord<kBits>::kKeys;
-  constexpr size_t kAhead = 32;
-  static_assert(kAhead <= kKeys && kAhead % hn::MaxLanes(D64()) == 0);
-  const size_t lanes = hn::Lanes(D64());
-  const size_t words = (n + kKeys - 1) / kKeys;
-  if (words == 0) return;
-
-  // The last word is filled up with hashes whose answers are not used.
-  uint64_t last_hashes[kKeys];
-  std::fill(std::copy(hashes + (words - 1) * kKeys, hashes + n, last_hashes),
-            last_hashes + kKeys, hashes[n - 1]);
-  PlacesOfWord<kBits> ring[2];
-  const auto compute = [&](size_t word) HWY_ATTR {
-    const uint64_t* from = word + 1 == words ? last_hashes : hashes + word * kKeys;
-    if (HWY_LIKELY(view.buckets >> 32 == 0)) {
-      ring[word % 2].Compute(view, from);
-    } else {
-      ring[word % 2].ComputeForHugeTable(view, from);
-    }
+ public:
+  static constexpr size_t kGroup = 8;
+  struct Chunk {
+    HWY_ALIGN uint64_t first_offsets[kChunkKeys];
+    HWY_ALIGN uint64_t second_offsets[kChunkKeys];
+    HWY_ALIGN uint64_t tags[kChunkKeys];
   };
 
-  compute(0);
-  if (kPrefetch) {
-    for (size_t i = 0; i < kAhead; ++i) ring[0].Prefetch(view.table, i);
+  explicit CuckooLookup(const View& view) : view_(view) {}
+
+  HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
+    if (HWY_UNLIKELY(view_.buckets >> 32 != 0)) return PrepareForHugeTable(hashes, chunk);
+    const D64 d;
+    const V64 buckets = hn::Set(d, view_.buckets);
+    const V64 salt = hn::Set(d, view_.salt);
+    for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
+      const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
+      hn::Store(ByteOffset<kBits>(places.bucket), d, chunk.first_offsets + i);
+      hn::Store(ByteOffset<kBits>(places.partner), d, chunk.second_offsets + i);
+      hn::Store(places.tag, d, chunk.tags + i);
+    }
   }
-  for (size_t word = 0; word < words; ++word) {
-    const PlacesOfWord<kBits>& places = ring[word % 2];
-    const bool is_last = word + 1 == words;
-    if (!is_last) compute(word + 1);
-    const PlacesOfWord<kBits>& next = ring[(word + 1) % 2];
-    uint64_t bits = 0;
-    size_t i = 0;
-    for (; i < kKeys - kAhead; i += lanes) {
-      if (kPrefetch) {
-        for (size_t j = 0; j < lanes; ++j) places.Prefetch(view.table, i + kAhead + j);
-      }
-      bits |= places.Compare(view.table, i) << i;
-    }
-    for (; i < kKeys; i += lanes) {
-      if (kPrefetch && !is_last) {
-        for (size_t j = 0; j < lanes; ++j) next.Prefetch(view.table, i + kAhead - kKeys + j);
-      }
-      bits |= places.Compare(view.table, i) << i;
-    }
-    if (is_last) bits &= ~uint64_t{0} >> ((words * kKeys - n) % kKeys);
-    use(word, bits);
+
+  // A word that is read at a bucket of 12-bit tags may end in the next line.
+  HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const {
+    hwy::Prefetch(view_.table + chunk.first_offsets[i]);
+    if (kBits == 12) hwy::Prefetch(view_.table + chunk.first_offsets[i] + 7);
+    hwy::Prefetch(view_.table + chunk.second_offsets[i]);
+    if (kBits == 12) hwy::Prefetch(view_.table + chunk.second_offsets[i] + 7);
   }
-}
 
-template <class Use>
-HWY_INLINE void ForEachWordOf(const Cuckoo::View& any_view, const uint64_t* HWY_RESTRICT hashes,
-                              size_t n, Use use) {
-  any_view.Specialize([&]<int kBits>(const Cuckoo::SizedView<kBits>& view) HWY_ATTR {
-    if (view.prefetch) {
-      ForEachWord<kBits, true>(view, hashes, n, use);
-    } else {
-      ForEachWord<kBits, false>(view, hashes, n, use);
+  HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
+    const D64 d;
+    const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
+    uint64_t answers = 0;
+    for (size_t j = 0; j < kGroup; j += hn::Lanes(d)) {
+      const V64 pattern = Repeat<kBits>(hn::Load(d, chunk.tags + i + j));
+      const V64 first = LoadWords(view_.table, chunk.first_offsets + i + j);
+      const V64 second = LoadWords(view_.table, chunk.second_offsets + i + j);
+      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
+                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
+      answers |= MaskToBits(d, hn::Ne(hn::And(missing, highest), highest)) << j;
     }
-  });
-}
+    return answers;
+  }
 
-uint64_t CountBatched(const Cuckoo::View& view, const uint64_t* hashes, size_t n) {
-  uint64_t count = 0;
-  ForEachWordOf(view, hashes, n,
-                [&](size_t, uint64_t word) HWY_ATTR { count += hwy::PopCount(word); });
-  return count;
-}
+ private:
+  // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
+  HWY_NOINLINE void PrepareForHugeTable(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
+    for (size_t i = 0; i < kChunkKeys; ++i) {
+      const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view_.salt, view_.buckets);
+      chunk.first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
+      chunk.second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
+      chunk.tags[i] = place.tag;
+    }
+  }
 
-void BitsBatched(const Cuckoo::View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
-  ForEachWordOf(view, hashes, n, [&](size_t i, uint64_t word) HWY_ATTR { bits[i] = word; });
-}
+  const View view_;
+};
 
-Kernel<Cuckoo::View> CuckooKernel() {
-  return MakeKernel<Cuckoo::View>(&CountBatched, &BitsBatched);
-}
+Kernel<Cuckoo::View> CuckooKernel() { return ChunkedLoops<Cuckoo::View, CuckooLookup>::Make(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench

@@ -6,20 +6,12 @@
 // After foreach_target.
 #include "filters/limits/hash_only.h"
 #include "filters/simd/loops-inl.h"
+#include "filters/simd/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
-
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Mix64(D d, V x) {
-  x = hn::Xor(x, hn::ShiftRight<33>(x));
-  x = hn::Mul(x, hn::Set(d, 0xff51afd7ed558ccdULL));
-  x = hn::Xor(x, hn::ShiftRight<33>(x));
-  x = hn::Mul(x, hn::Set(d, 0xc4ceb9fe1a85ec53ULL));
-  return hn::Xor(x, hn::ShiftRight<33>(x));
-}
 
 struct HashOnlyAnswer {
   static constexpr size_t kSubBatch = 64;

@@ -16,7 +16,7 @@ constexpr uint32_t kWireVersion = 1;
 
 TouchLines::Way Resolve(TouchLines::Way way, uint64_t table_bytes) {
   if (way != TouchLines::Way::kBest) return way;
-  return PrefetchPays(table_bytes) ? TouchLines::Way::kNextBatch : TouchLines::Way::kVectorAddress;
+  return PrefetchPays(table_bytes) ? TouchLines::Way::kAhead : TouchLines::Way::kVectorAddress;
 }
 
 // SplitMix64 (Steele, Lea, Flood 2014) with the finalizer of filters/hash.h: word i depends on

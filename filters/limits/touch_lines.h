@@ -40,12 +40,12 @@ class TouchLines {
     kPlain,          // one key after the other; the out-of-order window finds the parallelism
     kFullLine,       // the same with vector loads of the whole line
     kGather,         // addresses in vectors, words by gather instructions
-    kVectorAddress,  // addresses in vectors, words by scalar loads
     kRing16,         // prefetch 16 keys ahead
     kRing32,
     kRing64,
-    kSubBatch,   // addresses of 64 keys in vectors, prefetch them all, then read them all
-    kNextBatch,  // the same, but the next 64 are prefetched before these are read
+    kVectorAddress,  // addresses of 64 keys in vectors, words by scalar loads
+    kVectorWord,     // the same, words loaded into vectors one by one
+    kAhead,          // addresses in vectors, each line prefetched 64 keys ahead
   };
 
   struct Params {
@@ -60,9 +60,9 @@ class TouchLines {
                            "size of the table over the number of keys"},
       Knob<Params, uint32_t>{"lines", &Params::lines, 1, 8, "random cache lines read per key"},
       Choice{"way", &Params::way,
-             std::array<std::string_view, 10>{"best", "plain", "full_line", "gather",
-                                              "vector_address", "ring_16", "ring_32", "ring_64",
-                                              "sub_batch", "next_batch"},
+             std::array<std::string_view, 10>{"best", "plain", "full_line", "gather", "ring_16",
+                                              "ring_32", "ring_64", "vector_address",
+                                              "vector_word", "ahead"},
              "how batched lookups reach their lines; the answers are the same"},
   };
 

@@ -52,6 +52,36 @@ HWY_INLINE hn::Vec<D> GatherWords(D d, const T* HWY_RESTRICT base, hn::Vec<D> in
 #endif
 }
 
+// Lane i of the result is words[indices[i]], zero-extended where T has 32 bits. Indices lie in memory,
+// so that scalar loads need not take them out of a vector first. May read four bytes beyond a word of
+// 32 bits.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> WordsAt(D d, const T* HWY_RESTRICT words,
+                              const uint64_t* HWY_RESTRICT indices) {
+  static_assert(sizeof(hn::TFromD<D>) == 8 && (sizeof(T) == 4 || sizeof(T) == 8));
+#if HWY_TARGET == HWY_AVX2
+  (void)d;
+  const auto word = [=](size_t lane) FILTERBENCH_INLINE_LAMBDA {
+    return static_cast<long long>(words[indices[lane]]);
+  };
+  return hn::Vec<D>{_mm256_setr_epi64x(word(0), word(1), word(2), word(3))};
+#elif HWY_ARCH_X86 && HWY_MAX_BYTES == 16
+  (void)d;
+  return hn::Vec<D>{_mm_set_epi64x(static_cast<long long>(words[indices[1]]),
+                                   static_cast<long long>(words[indices[0]]))};
+#else
+  const hn::RebindToSigned<D> di;
+  const auto index = hn::BitCast(di, hn::Load(d, indices));
+  if constexpr (sizeof(T) == 8) {
+    return hn::GatherIndex(d, words, index);
+  } else {
+    return hn::And(hn::GatherOffset(d, reinterpret_cast<const uint64_t*>(words),
+                                    hn::ShiftLeft<2>(index)),
+                   hn::Set(d, 0xffffffff));
+  }
+#endif
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
 HWY_AFTER_NAMESPACE();

@@ -43,6 +43,12 @@ inline constexpr SelectedLanes<2, 8> kSelectedBytesOf2;
 }  // namespace filterbench
 #endif  // FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
 
+// For lambdas in the innermost loops, in place of HWY_ATTR: GCC calls those that it counts as large,
+// and vectors then travel through memory.
+#ifndef FILTERBENCH_INLINE_LAMBDA
+#define FILTERBENCH_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
@@ -57,6 +63,18 @@ HWY_INLINE uint64_t MaskToBits(D d, M mask) {
   uint64_t bits;
   hwy::CopyBytes<8>(bytes, &bits);
   return bits & (~uint64_t{0} >> (64 - hn::Lanes(d)));
+}
+
+// The lanes of `yes` where those of v are negative, of `no` elsewhere; 32 or 64 bits, signed.
+// hn::IfNegativeThenElse is wrong on SSSE3 in Highway 1.0.3: it takes the sign for a whole mask.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V IfNegative(D d, V v, V yes, V no) {
+  (void)d;
+#if HWY_TARGET == HWY_SSSE3
+  return hn::IfVecThenElse(hn::BroadcastSignBit(v), yes, no);
+#else
+  return hn::IfNegativeThenElse(v, yes, no);
+#endif
 }
 
 // Stores the lanes of a vector that the mask selects, in order, and after them anything up to a
@@ -82,6 +100,34 @@ HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
   hn::StoreU(hn::Compress(v, mask), d, to);
 #endif
 }
+
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
+// The lanes of a, then those of b, as signed bytes with saturation, within each block of 16 bytes of
+// the vectors: hn::ReorderDemote2To of later versions. D has int16_t.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE hn::Vec<hn::Repartition<int8_t, D>> PackToBytes(D d, V a, V b) {
+  const hn::Repartition<int8_t, D> d8;
+  (void)d;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if constexpr (hn::MaxLanes(d8) == 64) {
+    return hn::Vec<decltype(d8)>{_mm512_packs_epi16(a.raw, b.raw)};
+  } else
+#endif
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+      if constexpr (hn::MaxLanes(d8) == 32) {
+    return hn::Vec<decltype(d8)>{_mm256_packs_epi16(a.raw, b.raw)};
+  } else
+#endif
+  {
+#if HWY_ARCH_X86
+    return hn::Vec<decltype(d8)>{_mm_packs_epi16(a.raw, b.raw)};
+#else
+    const hn::Half<decltype(d8)> half;
+    return hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a));
+#endif
+  }
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench

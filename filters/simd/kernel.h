@@ -23,8 +23,7 @@ struct Kernel {
   // Answer i into bit i % 64 of bits[i / 64], unused bits of the last word 0; n = 0 writes nothing.
   void (*bits_batched)(const View& view, const uint64_t* hashes, size_t n, uint64_t* bits);
 
-  // The scalar reference one key at a time, compiled with this target's instructions, so that a
-  // comparison with count_batched shows what vectors and batching bring and nothing else.
+  // One key at a time, as well as this target can: with vectors inside a key where that pays.
   uint64_t (*count_single)(const View& view, const uint64_t* hashes, size_t n);
   // The same with the hashing inside the loop: XXH3 of an integer key, or of a byte string.
   uint64_t (*count_single_u64)(const View& view, const uint64_t* keys, size_t n, uint64_t seed);
@@ -32,6 +31,14 @@ struct Kernel {
   // Lookup i + 1 waits for answer i: the latency of a lookup. Where a filter decides by a branch,
   // the processor may guess the answer and run ahead, as it does in real code.
   uint64_t (*chain)(const View& view, const uint64_t* hashes, size_t n);
+
+  // The scalar reference one key at a time, compiled with this target's instructions, so that a
+  // comparison with the others shows what vectors and batching bring and nothing else.
+  uint64_t (*count_reference)(const View& view, const uint64_t* hashes, size_t n);
+
+  // Inserts keys into the table of `view`, leaving the same bytes as one key at a time; null where
+  // that is not vectorised.
+  void (*insert)(const View& view, std::byte* table, const uint64_t* hashes, size_t n) = nullptr;
 };
 
 // A view whose lookups hash the key themselves (see KeyHashingFilter).

@@ -7,20 +7,24 @@
 namespace filterbench {
 namespace FILTERBENCH_LOOPS_NAMESPACE {
 
-template <class View>
+// What answers for one key: the view itself, or `One<V>`, made from a specialised view V.
+template <class V>
+using Reference = V;
+
+template <class View, template <class> class One = Reference>
 uint64_t CountSingle(const View& any_view, const uint64_t* hashes, size_t n) {
   return SpecializeView(any_view, [=](const auto& view_ref) FILTERBENCH_LOOPS_ATTR {
-    const auto view = view_ref;
+    const One<std::decay_t<decltype(view_ref)>> view(view_ref);
     uint64_t count = 0;
     for (size_t i = 0; i < n; ++i) count += view.MayContain(hashes[i]) ? 1 : 0;
     return count;
   });
 }
 
-template <class View>
+template <class View, template <class> class One = Reference>
 uint64_t CountSingleU64(const View& any_view, const uint64_t* keys, size_t n, uint64_t seed) {
   return SpecializeView(any_view, [=](const auto& view_ref) FILTERBENCH_LOOPS_ATTR {
-    const auto view = view_ref;
+    const One<std::decay_t<decltype(view_ref)>> view(view_ref);
     uint64_t count = 0;
     for (size_t i = 0; i < n; ++i) {
       if constexpr (KeyHashingView<View>) {
@@ -33,10 +37,10 @@ uint64_t CountSingleU64(const View& any_view, const uint64_t* keys, size_t n, ui
   });
 }
 
-template <class View>
+template <class View, template <class> class One = Reference>
 uint64_t CountSingleBytes(const View& any_view, ByteKeys keys, uint64_t seed) {
   return SpecializeView(any_view, [=](const auto& view_ref) FILTERBENCH_LOOPS_ATTR {
-    const auto view = view_ref;
+    const One<std::decay_t<decltype(view_ref)>> view(view_ref);
     uint64_t count = 0;
     for (size_t i = 0; i < keys.size; ++i) {
       if constexpr (KeyHashingView<View>) {
@@ -64,13 +68,13 @@ void BitsSingle(const View& any_view, const uint64_t* hashes, size_t n, uint64_t
   });
 }
 
-template <class View>
+template <class View, template <class> class One = Reference>
 uint64_t Chain(const View& any_view, const uint64_t* hashes, size_t n) {
   // Zero, but the compiler cannot know: every lookup depends on the answer before it.
   uint64_t zero = 0;
   asm volatile("" : "+r"(zero));
   return SpecializeView(any_view, [=](const auto& view_ref) FILTERBENCH_LOOPS_ATTR {
-    const auto view = view_ref;
+    const One<std::decay_t<decltype(view_ref)>> view(view_ref);
     uint64_t count = 0;
     uint64_t answer = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -89,7 +93,17 @@ Kernel<View> ReferenceKernel(std::string_view target) {
           &CountSingle<View>,
           &CountSingleU64<View>,
           &CountSingleBytes<View>,
-          &Chain<View>};
+          &Chain<View>,
+          &CountSingle<View>};
+}
+
+// Lets `One` answer in the loops over single keys.
+template <template <class> class One, class View>
+void UseForSingleKeys(Kernel<View>& kernel) {
+  kernel.count_single = &CountSingle<View, One>;
+  kernel.count_single_u64 = &CountSingleU64<View, One>;
+  kernel.count_single_bytes = &CountSingleBytes<View, One>;
+  kernel.chain = &Chain<View, One>;
 }
 
 }  // namespace FILTERBENCH_LOOPS_NAMESPACE

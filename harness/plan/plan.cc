@@ -105,6 +105,9 @@ std::string WhyMeaningless(const Point& point) {
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kLatency) {
     return "latency chains run over hashes: the next key must depend on the answer";
   }
+  if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kReference) {
+    return "the scalar reference is measured on hashes alone, to be compared with the kernels";
+  }
   return {};
 }
 
@@ -122,19 +125,21 @@ void Estimate(Case& work, const MeasureSpec& measure) {
     bits_per_key = std::max(bits_per_key, bits->get<double>());
   }
   const double n = static_cast<double>(work.keys);
+  const KeySetSpec& key_set = work.key_set.spec();
   const uint64_t stream = measure.stream_lookups != 0 ? measure.stream_lookups
                                                       : DefaultStreamLookups(work.keys);
-  const uint64_t bytes_per_key = work.key_set.kind == KeyKind::kBytes ? work.key_set.length_bytes
-                                 : work.key_set.kind == KeyKind::kFile ? 64
-                                                                       : 0;
+  const uint64_t bytes_per_key = key_set.kind == KeyKind::kBytes  ? key_set.length_bytes
+                                 : key_set.kind == KeyKind::kFile ? 64
+                                                                  : 0;
   std::set<std::pair<double, Hashing>> streams;
   for (const Point& point : work.points) {
     if (point.negative_share) streams.emplace(*point.negative_share, point.hashing);
   }
   // All streams of a case are held at once, and their indices while they are made. A build may hold
   // a second time (sorted) and as much again in working memory.
-  work.memory_bytes = static_cast<uint64_t>(n * (8 * 4 + 2 * bits_per_key / 8)) +
-                      work.keys * bytes_per_key + measure.fpr_queries * (8 + bytes_per_key) +
+  const double bytes_of_build =
+      work.streams_keys() ? bits_per_key / 8 : 8 * 4 + 2 * bits_per_key / 8 + bytes_per_key;
+  work.memory_bytes = static_cast<uint64_t>(n * bytes_of_build) + measure.fpr_queries * (8 + bytes_per_key) +
                       stream * (8 + (8 + bytes_per_key) * streams.size()) + (64 << 20);
   const double pass_seconds =
       std::max(measure.pass_seconds, static_cast<double>(stream) * kNsPerLookup * 1e-9);
@@ -145,6 +150,13 @@ void Estimate(Case& work, const MeasureSpec& measure) {
 }
 
 }  // namespace
+
+bool Case::streams_keys() const {
+  constexpr uint64_t kMaxKeysInMemory = uint64_t{1} << 28;  // 2 GiB of hashes
+  return keys > kMaxKeysInMemory && build_hashing == Hashing::kPrehashed && type->can_stream();
+}
+
+uint64_t KeySeed(uint64_t seed) { return Mix64(seed + 1); }
 
 uint64_t Plan::points() const {
   return std::accumulate(cases.begin(), cases.end(), uint64_t{0},
@@ -169,7 +181,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
   std::map<std::string, size_t> case_of;  // by its canonical JSON
   std::set<std::string> seen;             // ids of points: two sweeps may overlap
 
-  const auto add = [&](const FilterType& type, Point point) {
+  const auto add = [&](const FilterType& type, const KeySet& key_set, Point point) {
     if (seen.size() > kMaxPoints || !seen.insert(PointId(point)).second) return;
     if (std::string reason = WhyMeaningless(point); !reason.empty()) {
       plan.meaningless.push_back({std::move(point), std::move(reason)});
@@ -183,11 +195,21 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
       plan.cases.push_back({.type = &type,
                             .params = point.params,
                             .keys = point.keys,
-                            .key_set = point.key_set,
+                            .key_set = key_set,
                             .build_hashing = build_hashing,
                             .points = {}});
     }
     plan.cases[found->second].points.push_back(std::move(point));
+  };
+
+  // A file is read once, for all filters.
+  std::map<std::string, KeySet> opened;
+  const auto open = [&](const KeySetSpec& key_set) -> Result<KeySet> {
+    const std::string name = KeySetToJson(key_set).dump();
+    if (const auto found = opened.find(name); found != opened.end()) return found->second;
+    Result<KeySet> keys = KeySet::Open(key_set, KeySeed(spec.measure.seed));
+    if (keys) opened.emplace(name, *keys);
+    return keys;
   };
 
   for (const SweepSpec& sweep : spec.sweeps) {
@@ -200,35 +222,27 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
       const Result<ResolvedTargets> targets = ResolveTargets(spec, sweep, **type);
       if (!targets) return Error{targets.error()};
 
-      for (const KeySetSpec& key_set_as_written : sweep.key_sets) {
-        KeySetSpec key_set = key_set_as_written;
-        uint64_t keys_in_set = UINT64_MAX;
-        if (key_set.kind == KeyKind::kFile) {
-          const Result<KeySet> opened = KeySet::Open(key_set, spec.measure.seed);
-          if (!opened) return spec.source.At(sweep.pointer + "/key_sets", opened.error());
-          keys_in_set = opened->size();
-          const Result<std::string> digest = KeyFileDigest(key_set.path);
-          if (!digest) return spec.source.At(sweep.pointer + "/key_sets", digest.error());
-          key_set.digest = *digest;
-        }
+      for (const KeySetSpec& key_set_spec : sweep.key_sets) {
+        const Result<KeySet> key_set = open(key_set_spec);
+        if (!key_set) return spec.source.At(sweep.pointer + "/key_sets", key_set.error());
         for (const uint64_t keys : sweep.keys) {
-          if (keys > keys_in_set) {
+          if (keys > key_set->size()) {
             return spec.source.At(sweep.pointer + "/keys",
                                   fmt::format("{} keys are asked for, {} has {}", keys,
-                                              key_set.path, keys_in_set));
+                                              key_set_spec.path, key_set->size()));
           }
           for (const json& one : *params) {
             for (const Mode mode : sweep.modes) {
               Point point{.filter = filter,
                           .params = one,
                           .keys = keys,
-                          .key_set = key_set,
+                          .key_set = key_set->spec(),
                           .mode = mode,
                           .negative_share = std::nullopt,
                           .hashing = Hashing::kPrehashed,
                           .target = "scalar"};
               if (mode == Mode::kBuild) {
-                add(**type, point);  // builds do not dispatch and are fed with hashes
+                add(**type, *key_set, point);  // builds do not dispatch and are fed with hashes
                 continue;
               }
               for (const Hashing hashing : sweep.hashings) {
@@ -237,7 +251,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
                   point.negative_share = share;
                   for (const std::string& target : targets->usable) {
                     point.target = target;
-                    add(**type, point);
+                    add(**type, *key_set, point);
                   }
                   for (const auto& [target, reason] : targets->unusable) {
                     point.target = target;

@@ -11,6 +11,7 @@
 #include "harness/registry/erased_filter.h"
 #include "harness/spec/point.h"
 #include "harness/spec/spec.h"
+#include "workloads/keys.h"
 
 namespace filterbench {
 
@@ -19,10 +20,14 @@ struct Case {
   const FilterType* type = nullptr;
   nlohmann::json params;
   uint64_t keys = 0;
-  KeySetSpec key_set;
+  KeySet key_set;
   // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
   Hashing build_hashing = Hashing::kPrehashed;
   std::vector<Point> points;
+
+  // Too many hashes to hold: the filter is built from pieces of them, see FilterType::can_stream.
+  bool streams_keys() const;
+
   // Keys, table and streams, as far as they can be known beforehand.
   uint64_t memory_bytes = 0;
   double seconds = 0;  // one round, a guess from typical costs
@@ -46,6 +51,9 @@ struct Plan {
   uint64_t memory_bytes() const;  // of the largest case
   double seconds() const;         // of all rounds
 };
+
+// What decides which keys a run of this seed is about, the same in all of its rounds.
+uint64_t KeySeed(uint64_t seed);
 
 // `memory_limit_bytes`: cases beyond it are skipped. Errors name file, line and field of the spec.
 Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes);

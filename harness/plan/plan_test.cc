@@ -51,6 +51,22 @@ TEST(MakePlan, APointThatTwoSweepsAskForIsMeasuredOnce) {
   EXPECT_EQ(plan.points(), 2u);
 }
 
+// 1e9 keys: their hashes alone are 8 GB, and sorting them takes as much again. Filters that are filled
+// in pieces need no more than their table.
+TEST(MakePlan, FiltersThatAreBuiltInPiecesNeedNoMemoryForTheirKeys) {
+  constexpr uint64_t kLimit = uint64_t{8} << 30;
+  const Plan plan = PlanOf(R"({"sweeps": [
+      {"filters": {"blocked_bloom": {}, "ribbon": {}}, "keys": [1e6, 1e9], "targets": "best"}]})",
+                           kLimit);
+  ASSERT_EQ(plan.skipped.size(), 1u);
+  EXPECT_EQ(plan.skipped[0].point.filter, "ribbon");
+  EXPECT_THAT(plan.skipped[0].reason, StartsWith("out of memory"));
+  ASSERT_EQ(plan.cases.size(), 3u);
+  for (const Case& work : plan.cases) {
+    EXPECT_EQ(work.streams_keys(), work.keys == 1'000'000'000) << work.type->info().name;
+  }
+}
+
 TEST(MakePlan, BestAndAllMeanTheTargetsOfTheFilter) {
   const Plan plan = PlanOf(R"({"sweeps": [
       {"filters": {"blocked_bloom": {}}, "targets": ["best", "all"]}]})");

@@ -53,6 +53,9 @@ class BuiltFilter {
   // the filter was built from.
   virtual void Bits(std::span<const uint64_t> words, std::string_view target,
                     uint64_t* bits) const = 0;
+
+  // Only where FilterType::can_stream().
+  virtual void InsertAll(std::span<const uint64_t> hashes, unsigned threads) = 0;
 };
 
 // A filter of the catalogue.
@@ -64,11 +67,15 @@ class FilterType {
   virtual std::vector<KnobInfo> knobs() const = 0;
   // Targets that have a kernel and run here, the best first, `scalar` last.
   virtual std::vector<std::string_view> targets() const = 0;
+  // Whether batched lookups of a target are the scalar reference compiled for it, since vectors do
+  // not help there.
+  virtual bool batched_by_reference(std::string_view target) const = 0;
   // Takes the key through several hash functions of its own, so that it is built from keys and not
   // from hashes wherever lookups include hashing.
   virtual bool hashes_keys() const = 0;
   virtual bool can_insert() const = 0;
   virtual bool can_erase() const = 0;
+  virtual bool can_stream() const = 0;
   virtual std::optional<double> TheoryFpr(double bits_per_key) const = 0;
 
   // All knobs of the given ones, defaults filled in; the error starts with the knob's name.
@@ -78,6 +85,9 @@ class FilterType {
   virtual Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys,
                                                      const nlohmann::json& params,
                                                      uint64_t seed) const = 0;
+  // Empty, sized for `keys` hashes, to be filled by InsertAll; only where can_stream().
+  virtual Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
+                                                      uint64_t seed) const = 0;
 };
 
 // All filters of this build in the order of the catalogue.

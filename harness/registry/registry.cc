@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "filters/catalogue.h"
 #include "filters/nearest_name.h"
@@ -27,6 +30,7 @@ class Built final : public BuiltFilter {
     const View view = filter_.view();
     const std::span<const uint64_t> words = stream.words;
     if (mode == Mode::kLatency) return kernel.chain(view, words.data(), words.size());
+    if (mode == Mode::kReference) return kernel.count_reference(view, words.data(), words.size());
     if (mode == Mode::kLookupBatched) return CountBatched(kernel, view, stream);
     if (stream.hashing == Hashing::kXxh3U64) {
       return kernel.count_single_u64(view, words.data(), words.size(), stream.hash_seed);
@@ -40,6 +44,14 @@ class Built final : public BuiltFilter {
   void Bits(std::span<const uint64_t> words, std::string_view target,
             uint64_t* bits) const override {
     KernelOf(target).bits_batched(filter_.view(), words.data(), words.size(), bits);
+  }
+
+  void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
+    if constexpr (StreamingFilter<F>) {
+      filter_.InsertAll(hashes, threads);
+    } else {
+      throw std::logic_error(fmt::format("{} is not filled in pieces", F::kInfo.name));
+    }
   }
 
  private:
@@ -89,9 +101,16 @@ class Type final : public FilterType {
     for (const auto& kernel : F::Kernels()) names.push_back(kernel.target);
     return names;
   }
+  bool batched_by_reference(std::string_view target) const override {
+    const auto kernels = F::Kernels();
+    return std::any_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+      return kernel.target == target && kernel.count_batched == kernel.count_reference;
+    });
+  }
   bool hashes_keys() const override { return KeyHashingFilter<F>; }
   bool can_insert() const override { return DynamicFilter<F>; }
   bool can_erase() const override { return ErasableFilter<F>; }
+  bool can_stream() const override { return StreamingFilter<F>; }
   std::optional<double> TheoryFpr(double bits_per_key) const override {
     return F::TheoryFpr(bits_per_key);
   }
@@ -104,15 +123,30 @@ class Type final : public FilterType {
 
   Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const nlohmann::json& params,
                                              uint64_t seed) const override {
+    return Erase(params, seed,
+                 [&](const typename F::Params& parsed) { return BuildFrom(keys, parsed); });
+  }
+
+  Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
+                                              uint64_t seed) const override {
+    return Erase(params, seed, [&](const typename F::Params& parsed) -> Result<F> {
+      if constexpr (StreamingFilter<F>) return F::Create(keys, parsed);
+      throw std::logic_error(fmt::format("{} is not filled in pieces", F::kInfo.name));
+    });
+  }
+
+ private:
+  template <class Make>
+  static Result<std::unique_ptr<BuiltFilter>> Erase(const nlohmann::json& params, uint64_t seed,
+                                                    const Make& make) {
     Result<typename F::Params> parsed = ParamsFromJson<F>(params);
     if (!parsed) return Error{parsed.error()};
     parsed->seed = seed;
-    Result<F> filter = BuildFrom(keys, *parsed);
+    Result<F> filter = make(*parsed);
     if (!filter) return Error{filter.error()};
     return std::unique_ptr<BuiltFilter>(std::make_unique<Built<F>>(std::move(*filter)));
   }
 
- private:
   static Result<F> BuildFrom(const KeyStream& keys, const typename F::Params& params) {
     if constexpr (KeyHashingFilter<F>) {
       if (keys.hashing == Hashing::kXxh3Bytes) return F::BuildFromBytes(keys.bytes, params);

@@ -39,7 +39,7 @@ struct Seeds {
   uint64_t lookups;
 
   Seeds(uint64_t seed, uint64_t round)
-      : keys(Mix64(seed + 1)),  // the key set stays: a file is not another one in the next round
+      : keys(KeySeed(seed)),
         hash(Mix64(keys ^ Mix64(round + kGoldenGamma))),
         filter(Mix64(hash + kGoldenGamma)),
         lookups(Mix64(hash + 2 * kGoldenGamma)) {}
@@ -78,7 +78,7 @@ class OwnedStream {
 class CaseRound {
  public:
   CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round)
-      : work_(work), measure_(measure), seeds_(measure.seed, round) {
+      : work_(work), key_set_(work.key_set), measure_(measure), seeds_(measure.seed, round) {
     base_.round = static_cast<uint32_t>(round);
     base_.seed = seeds_.filter;
   }
@@ -86,22 +86,11 @@ class CaseRound {
   // Builds and verifies. What is wrong is remembered: samples then carry it.
   void Prepare() {
     try {
-      Result<KeySet> opened = KeySet::Open(work_.key_set, seeds_.keys);
-      if (!opened) return Fail(SampleStatus::kBuildFailed, opened.error());
-      key_set_ = std::make_unique<KeySet>(std::move(*opened));
-      if (work_.keys > key_set_->size()) {
-        return Fail(SampleStatus::kSkipped,
-                    fmt::format("the key set has {} keys, {} are asked for", key_set_->size(),
-                                work_.keys));
-      }
-      const OwnedStream keys(*key_set_, work_.build_hashing, seeds_.hash, work_.keys,
-                             [](uint64_t i) { return i; });
+      PresentKeys keys(*this);
       // What follows from the parameters alone (the best k) is found here and not in the timed build.
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
-      const auto start = Clock::now();
-      Result<std::unique_ptr<BuiltFilter>> built =
-          work_.type->Build(keys.stream(), work_.params, seeds_.filter);
-      const double build_seconds = SecondsSince(start);
+      double build_seconds = 0;
+      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds);
       if (!built) {
         const bool memory = built.error().starts_with("out of memory");
         return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
@@ -111,14 +100,16 @@ class CaseRound {
       NoteFacts(build_seconds);
 
       const uint64_t queries =
-          std::min(measure_.fpr_queries, key_set_->size() - work_.keys);
-      const OwnedStream absent(*key_set_, work_.build_hashing, seeds_.hash, queries,
+          std::min(measure_.fpr_queries, key_set_.size() - work_.keys);
+      const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
                                [&](uint64_t i) { return work_.keys + i; });
       std::set<std::string_view> targets;
       for (const Point& point : work_.points) targets.insert(point.target);
       const Verification verification = Verify({.type = work_.type,
                                                 .filter = filter_.get(),
-                                                .present = keys.stream(),
+                                                .present = [&](const auto& use) {
+                                                  keys.ForEachPiece(use);
+                                                },
                                                 .absent = absent.stream(),
                                                 .targets = {targets.begin(), targets.end()}});
       base_.fpr = verification.fpr;
@@ -150,6 +141,52 @@ class CaseRound {
   }
 
  private:
+  // The keys that the filter is built from: all in memory, or made piece by piece.
+  class PresentKeys {
+   public:
+    explicit PresentKeys(const CaseRound& round) : round_(round) {
+      if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.keys));
+    }
+
+    // `seconds` is the time of the build alone, without that of making the keys.
+    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds) const {
+      const Case& work = round_.work_;
+      auto start = Clock::now();
+      if (all_) {
+        auto built = work.type->Build(all_->stream(), work.params, round_.seeds_.filter);
+        seconds = SecondsSince(start);
+        return built;
+      }
+      auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
+      seconds = SecondsSince(start);
+      if (!filter) return filter;
+      ForEachPiece([&](const KeyStream& keys) {
+        start = Clock::now();
+        (*filter)->InsertAll(keys.words, 1);
+        seconds += SecondsSince(start);
+      });
+      return filter;
+    }
+
+    template <class Use>
+    void ForEachPiece(const Use& use) const {
+      if (all_) return use(all_->stream());
+      constexpr uint64_t kPieceKeys = uint64_t{1} << 22;
+      for (uint64_t first = 0; first < round_.work_.keys; first += kPieceKeys) {
+        use(Piece(first, std::min(kPieceKeys, round_.work_.keys - first)).stream());
+      }
+    }
+
+   private:
+    OwnedStream Piece(uint64_t first, uint64_t size) const {
+      return OwnedStream(round_.key_set_, round_.work_.build_hashing, round_.seeds_.hash, size,
+                         [first](uint64_t i) { return first + i; });
+    }
+
+    const CaseRound& round_;
+    std::optional<OwnedStream> all_;
+  };
+
   void Fail(SampleStatus status, std::string reason) {
     base_.status = status;
     base_.reason = std::move(reason);
@@ -183,17 +220,13 @@ class CaseRound {
       sample.reason = "no keys: there is no time per key";
       return;
     }
-    const OwnedStream keys(*key_set_, work_.build_hashing, seeds_.hash, work_.keys,
-                           [](uint64_t i) { return i; });
+    PresentKeys keys(*this);
     uint64_t failed = 0;
     HealthProbe health;
     health.Begin();
     const Measured measured = MeasureTimed(Options(sample.point), [&] {
-      const auto start = Clock::now();
-      Result<std::unique_ptr<BuiltFilter>> built =
-          work_.type->Build(keys.stream(), work_.params, seeds_.filter);
-      const double seconds = SecondsSince(start);
-      if (!built) ++failed;
+      double seconds = 0;
+      if (!keys.Build(seconds)) ++failed;
       return seconds;
     });
     sample.health = health.End();
@@ -257,7 +290,7 @@ class CaseRound {
   // Why the keys allow no such share of absent ones; empty if they do.
   std::string WhyNoSuchStream(double negative_share) const {
     if (work_.keys == 0 && negative_share < 1) return "no keys: all lookups are of absent ones";
-    if (key_set_->size() == work_.keys && negative_share > 0) {
+    if (key_set_.size() == work_.keys && negative_share > 0) {
       return "every key of the set is in the filter: there is no absent one to look up";
     }
     return {};
@@ -275,8 +308,8 @@ class CaseRound {
       const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
                                                             : DefaultStreamLookups(work_.keys);
       const LookupIndices lookup =
-          MakeLookups(work_.keys, key_set_->size(), lookups, negative_share, seeds_.lookups);
-      OwnedStream keys(*key_set_, hashing, seeds_.hash, lookup.indices.size(),
+          MakeLookups(work_.keys, key_set_.size(), lookups, negative_share, seeds_.lookups);
+      OwnedStream keys(key_set_, hashing, seeds_.hash, lookup.indices.size(),
                        [&](uint64_t i) { return lookup.indices[i]; });
       const uint64_t expected =
           filter_->Count(keys.stream(), Mode::kLookupSingle, "scalar");
@@ -286,10 +319,10 @@ class CaseRound {
   }
 
   const Case& work_;
+  const KeySet& key_set_;
   const MeasureSpec& measure_;
   const Seeds seeds_;
   Sample base_;  // what all samples of this case and round share
-  std::unique_ptr<KeySet> key_set_;
   std::unique_ptr<BuiltFilter> filter_;
   std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
 };

@@ -4,6 +4,7 @@
 // The gate before any timing, in release builds too: a filter that answers wrongly is not measured.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,8 @@ struct Verification {
 struct VerifyInput {
   const FilterType* type = nullptr;
   const BuiltFilter* filter = nullptr;
-  KeyStream present;  // all keys
+  // Hands all keys to `use`, in one or more pieces.
+  std::function<void(const std::function<void(const KeyStream&)>& use)> present;
   KeyStream absent;
   std::vector<std::string_view> targets;  // kernels that will be timed
 };

@@ -19,11 +19,12 @@ namespace filterbench {
 enum class Mode {
   kBuild,          // building the filter: ns per key
   kLookupBatched,  // the filter's batched kernel over a stream: ns per lookup
-  kLookupSingle,   // the scalar reference one key at a time, lookups free to overlap
+  kLookupSingle,   // one key at a time, by the target's instructions, lookups free to overlap
   kLatency,        // a chain in which each lookup waits for the answer before it
+  kReference,      // the scalar reference one key at a time, compiled for the target
 };
 inline constexpr std::string_view kModeNames[] = {"build", "lookup_batched", "lookup_single",
-                                                  "latency"};
+                                                  "latency", "lookup_reference"};
 
 enum class Hashing {
   kPrehashed,  // the stream holds hashes

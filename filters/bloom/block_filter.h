@@ -1,0 +1,205 @@
+#ifndef FILTERBENCH_FILTERS_BLOOM_BLOCK_FILTER_H_
+#define FILTERBENCH_FILTERS_BLOOM_BLOCK_FILTER_H_
+
+// A Bloom filter whose hash chooses one small block, in which all bits of the key lie. Everything
+// but the bits themselves is here; a `Scheme` says what a block is and which bits a key has:
+//
+//   kInfo, Params, kKnobs           as in filters/filter.h; Params has bits_per_key and seed
+//   View                            pointer to the table, `blocks`, `prefetch`, what else a lookup
+//                                   needs, and
+//     BlockOf(hash) -> uint64_t     below `blocks`, not decreasing in the hash
+//     MayContain(hash) -> bool      the scalar reference
+//   kMaxBlocks                      the largest number of blocks that BlockOf reaches evenly
+//   BlockBytes(params)              size of a block, 64 bytes at most
+//   ProbesFor(params)               bits per key
+//   MakeView(params, probes, table, blocks, prefetch)
+//   Insert(view, table, hash)       sets the bits of a key
+//   Fpr(params, probes, n, blocks), TheoryFpr(bits_per_key)
+//
+// The kernel file of a scheme specialises Kernels().
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "filters/filter.h"
+#include "filters/simd/prefetch.h"
+#include "filters/table.h"
+#include "filters/wire.h"
+
+namespace filterbench {
+
+template <class SchemeT>
+class BlockFilter {
+ public:
+  using Scheme = SchemeT;
+  using Params = typename Scheme::Params;
+  using View = typename Scheme::View;
+  static constexpr FilterInfo kInfo = Scheme::kInfo;
+  static constexpr auto kKnobs = Scheme::kKnobs;
+
+  static Result<BlockFilter> Create(uint64_t keys, const Params& params) {
+    const uint64_t blocks = BlocksFor(keys, params);
+    const uint64_t block_bytes = Scheme::BlockBytes(params);
+    if (blocks > Scheme::kMaxBlocks) {
+      return Error{fmt::format("too large: needs {} bytes, limit {}", blocks * block_bytes,
+                               Scheme::kMaxBlocks * block_bytes)};
+    }
+    Result<AlignedTable> table = AlignedTable::Allocate(blocks * block_bytes);
+    if (!table) return Error{table.error()};
+    return BlockFilter(params, keys, blocks, std::move(*table));
+  }
+
+  static Result<BlockFilter> Build(std::span<const uint64_t> hashes, const Params& params) {
+    Result<BlockFilter> filter = Create(hashes.size(), params);
+    if (filter) filter->InsertAll(hashes);
+    return filter;
+  }
+
+  // Each thread sets the bits of its own part of the table: no two write to the same block, and the
+  // bytes do not depend on their number.
+  void InsertAll(std::span<const uint64_t> hashes, unsigned threads = 1) {
+    const auto insert = [this](const uint64_t* first, size_t n) {
+      InsertSome(first, n);
+    };
+    if (threads <= 1) return insert(hashes.data(), hashes.size());
+    std::vector<std::jthread> workers;
+    for (unsigned t = 0; t < threads; ++t) {
+      const uint64_t first_block = FirstBlockOfPart(t, threads);
+      const uint64_t end_block = FirstBlockOfPart(t + 1, threads);
+      if (first_block == end_block) continue;
+      const uint64_t low = FirstHashInBlock(first_block);
+      const uint64_t high = end_block == blocks_ ? std::numeric_limits<uint64_t>::max()
+                                                 : FirstHashInBlock(end_block) - 1;
+      workers.emplace_back([hashes, low, high, insert] {
+        std::array<uint64_t, 1024> mine;
+        size_t count = 0;
+        for (const uint64_t hash : hashes) {
+          mine[count] = hash;
+          count += hash - low <= high - low ? 1 : 0;
+          if (count == mine.size()) {
+            insert(mine.data(), count);
+            count = 0;
+          }
+        }
+        insert(mine.data(), count);
+      });
+    }
+  }
+
+  // Never refused; each key beyond the number that the filter was made for raises the FPR.
+  InsertStatus Insert(uint64_t hash) {
+    Scheme::Insert(view(), table_.data(), hash);
+    return InsertStatus::kOk;
+  }
+
+  std::vector<std::byte> Serialize() const {
+    WireWriter writer(kInfo.name, kWireVersion);
+    WriteParams<BlockFilter>(writer, params_);
+    writer.U64(n_).U64(blocks_).Bytes(table_.bytes());
+    return std::move(writer).Finish();
+  }
+
+  static Result<BlockFilter> Deserialize(std::span<const std::byte> wire) {
+    WireReader reader(wire, kInfo.name, kWireVersion);
+    const Params params = ReadParams<BlockFilter>(reader);
+    const uint64_t n = reader.U64("keys", 0, UINT64_MAX);
+    const uint64_t blocks = reader.U64("blocks", 1, Scheme::kMaxBlocks);
+    if (reader.ok()) {
+      const uint64_t expected = BlocksFor(n, params);
+      if (blocks != expected) {
+        reader.Refuse("blocks", fmt::format("is {}, {} keys need {}", blocks, n, expected));
+      }
+    }
+    AlignedTable table =
+        reader.Table("table", reader.ok() ? blocks * Scheme::BlockBytes(params) : 0);
+    reader.ExpectEnd();
+    if (!reader.ok()) return Error{reader.error()};
+    return BlockFilter(params, n, blocks, std::move(table));
+  }
+
+  View view() const {
+    return Scheme::MakeView(params_, probes_, table_.data(), blocks_, PrefetchPays(table_.size()));
+  }
+  bool MayContain(uint64_t hash) const noexcept { return view().MayContain(hash); }
+  static std::span<const Kernel<View>> Kernels();
+
+  const Params& params() const { return params_; }
+  const BuildReport& report() const { return report_; }
+  uint64_t SizeInBytes() const { return table_.size() + sizeof(View); }
+  uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
+  std::span<const std::byte> Table() const { return table_.bytes(); }
+  Details GetDetails() const {
+    return {{"k", static_cast<double>(probes_)}, {"blocks", static_cast<double>(blocks_)}};
+  }
+  std::optional<FprEstimate> ExpectedFpr() const {
+    return Scheme::Fpr(params_, probes_, n_, blocks_);
+  }
+  static std::optional<double> TheoryFpr(double bits_per_key) {
+    return Scheme::TheoryFpr(bits_per_key);
+  }
+
+  // Blocks for n keys, at least 1; beyond kMaxBlocks where that is too large to be offered.
+  static uint64_t BlocksFor(uint64_t n, const Params& params) {
+    const double block_bits = 8.0 * static_cast<double>(Scheme::BlockBytes(params));
+    const double blocks = std::ceil(static_cast<double>(n) * params.bits_per_key / block_bits);
+    return static_cast<uint64_t>(std::clamp(blocks, 1.0, 0x1p57));
+  }
+
+ private:
+  static constexpr uint32_t kWireVersion = 1;
+
+  BlockFilter(const Params& params, uint64_t n, uint64_t blocks, AlignedTable table)
+      : params_(params),
+        n_(n),
+        blocks_(blocks),
+        probes_(Scheme::ProbesFor(params)),
+        table_(std::move(table)) {
+    report_ = {.attempts = 1,
+               .distinct_keys = n,
+               .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  }
+
+  void InsertSome(const uint64_t* hashes, size_t n) {
+    const View all = view();
+    for (const Kernel<View>& kernel : Kernels()) {
+      if (kernel.insert != nullptr) return kernel.insert(all, table_.data(), hashes, n);
+    }
+    for (size_t i = 0; i < n; ++i) Scheme::Insert(all, table_.data(), hashes[i]);
+  }
+
+  uint64_t FirstBlockOfPart(unsigned part, unsigned parts) const {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(blocks_) * part / parts);
+  }
+
+  // The least hash whose block is `block` or a later one.
+  uint64_t FirstHashInBlock(uint64_t block) const {
+    const View all = view();
+    uint64_t hash = 0;  // every hash below it lies in an earlier block
+    for (uint64_t step = uint64_t{1} << 63; step != 0; step >>= 1) {
+      if (all.BlockOf(hash + step - 1) < block) hash += step;
+    }
+    return hash;
+  }
+
+  Params params_;
+  uint64_t n_;
+  uint64_t blocks_;
+  uint32_t probes_;
+  AlignedTable table_;
+  BuildReport report_;
+};
+
+}  // namespace filterbench
+
+#endif  // FILTERBENCH_FILTERS_BLOOM_BLOCK_FILTER_H_

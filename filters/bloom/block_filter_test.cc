@@ -1,0 +1,137 @@
+#include "filters/bloom/block_filter.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "filters/bloom/blocked.h"
+#include "filters/bloom/register_blocked.h"
+#include "filters/bloom/split_block.h"
+#include "filters/test_support.h"
+
+namespace filterbench {
+namespace {
+
+template <class F>
+class BlockFilterTest : public ::testing::Test {};
+using BlockFilters = ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked>;
+TYPED_TEST_SUITE(BlockFilterTest, BlockFilters, test::FilterNames);
+
+static_assert(StreamingFilter<BlockedBloom> && StreamingFilter<SplitBlock> &&
+              StreamingFilter<SplitBlock512> && StreamingFilter<RegisterBlocked>);
+
+TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
+  for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
+    for (const size_t n : {0, 1, 63, 64, 65, 1000, 200000}) {
+      SCOPED_TRACE(fmt::format("{} n={}", name, n));
+      const std::vector<uint64_t> hashes = test::TestHashes(0, n);
+      const auto built = TypeParam::Build(hashes, params);
+      ASSERT_TRUE(built) << built.error();
+
+      auto single = TypeParam::Create(n, params);
+      ASSERT_TRUE(single) << single.error();
+      for (const uint64_t hash : hashes) single->Insert(hash);
+      EXPECT_TRUE(test::EqualBytes(single->Table(), built->Table()));
+
+      for (const unsigned threads : {1u, 2u, 3u, 7u}) {
+        auto pieces = TypeParam::Create(n, params);
+        ASSERT_TRUE(pieces) << pieces.error();
+        const std::span<const uint64_t> all = hashes;
+        pieces->InsertAll(all.first(n / 3), threads);
+        pieces->InsertAll(all.subspan(n / 3), threads);
+        EXPECT_TRUE(test::EqualBytes(pieces->Table(), built->Table())) << threads << " threads";
+      }
+    }
+  }
+}
+
+TYPED_TEST(BlockFilterTest, EveryTargetInsertsTheSameBytes) {
+  for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
+    // Tables within the cache and beyond it, since the loops differ.
+    for (const size_t n : {size_t{1}, size_t{70}, test::KeysBeyondCache<TypeParam>(params)}) {
+      SCOPED_TRACE(fmt::format("{} n={}", name, n));
+      const std::vector<uint64_t> hashes = test::TestHashes(0, n);
+      auto reference = TypeParam::Create(n, params);
+      ASSERT_TRUE(reference) << reference.error();
+      for (const uint64_t hash : hashes) reference->Insert(hash);
+      for (const auto& kernel : TypeParam::Kernels()) {
+        if (kernel.insert == nullptr) continue;
+        const auto empty = TypeParam::Create(n, params);
+        ASSERT_TRUE(empty) << empty.error();
+        auto* table = const_cast<std::byte*>(empty->Table().data());
+        kernel.insert(empty->view(), table, hashes.data(), hashes.size());
+        EXPECT_TRUE(test::EqualBytes(empty->Table(), reference->Table())) << kernel.target;
+      }
+    }
+  }
+}
+
+TYPED_TEST(BlockFilterTest, SingleKeyLoopsOfAllTargetsCountAsTheReference) {
+  for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
+    const size_t n = 5000;
+    const auto filter = TypeParam::Build(test::TestHashes(0, n), params);
+    ASSERT_TRUE(filter) << filter.error();
+    const std::vector<uint64_t> asked = test::MixedHashes(20000, n);
+    uint64_t expected = 0;
+    for (const uint64_t hash : asked) expected += filter->MayContain(hash) ? 1 : 0;
+    for (const auto& kernel : TypeParam::Kernels()) {
+      SCOPED_TRACE(fmt::format("{} {}", name, kernel.target));
+      EXPECT_EQ(kernel.count_single(filter->view(), asked.data(), asked.size()), expected);
+      EXPECT_EQ(kernel.chain(filter->view(), asked.data(), asked.size()), expected);
+      EXPECT_EQ(kernel.count_reference(filter->view(), asked.data(), asked.size()), expected);
+    }
+  }
+}
+
+TYPED_TEST(BlockFilterTest, BlocksOfHugeTablesAreReachedEvenly) {
+  // No table is allocated: only the arithmetic of its View is asked.
+  using Scheme = typename TypeParam::Scheme;
+  typename TypeParam::Params params;
+  for (const uint64_t blocks : {uint64_t{3}, Scheme::kMaxBlocks / 3, Scheme::kMaxBlocks}) {
+    const auto view = Scheme::MakeView(params, 4, nullptr, blocks, false);
+    EXPECT_EQ(view.BlockOf(0), 0u);
+    EXPECT_EQ(view.BlockOf(UINT64_MAX), blocks - 1);
+    constexpr int kHashes = 1 << 20;
+    constexpr int kBins = 64;
+    std::vector<int> bins(kBins);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < kHashes; ++i) {
+      const uint64_t block = view.BlockOf(test::TestHash(i));
+      ASSERT_LT(block, blocks);
+      ++bins[FastRange64(block * (UINT64_MAX / blocks), kBins)];
+      // Not decreasing in the hash: threads rely on it.
+      const uint64_t next = view.BlockOf((UINT64_MAX / kHashes) * i);
+      ASSERT_GE(next, before);
+      before = next;
+    }
+    if (blocks < kBins) continue;
+    // A bin is Binomial(kHashes, 1 / kBins): 7 standard deviations, a false alarm of 2e-10 in all.
+    const double mean = static_cast<double>(kHashes) / kBins;
+    for (const int bin : bins) EXPECT_NEAR(bin, mean, 7 * std::sqrt(mean));
+  }
+}
+
+// Words of the bitset that hold hash h in a filter of the Parquet format: computed from the text of
+// BloomFilter.md, word by word.
+TEST(SplitBlockTest, BitsAreThoseOfTheParquetFormat) {
+  auto filter = SplitBlock::Create(1000, {.bits_per_key = 8});
+  ASSERT_TRUE(filter) << filter.error();
+  const uint64_t blocks = filter->Table().size() / 32;
+  std::vector<uint32_t> expected(blocks * 8);
+  constexpr uint32_t kSalt[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
+                                 0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const uint64_t hash = test::TestHash(i);
+    filter->Insert(hash);
+    const uint64_t block = ((hash >> 32) * blocks) >> 32;
+    for (int word = 0; word < 8; ++word) {
+      const auto key = static_cast<uint32_t>(hash);
+      expected[block * 8 + word] |= uint32_t{1} << (key * kSalt[word] >> 27);
+    }
+  }
+  EXPECT_EQ(std::memcmp(filter->Table().data(), expected.data(), filter->Table().size()), 0);
+}
+
+}  // namespace
+}  // namespace filterbench
