@@ -25,12 +25,11 @@ namespace filterbench {
 using RibbonRow128 = unsigned __int128;
 
 // Where the solution lies, two kinds of areas one after the other.
-// Every eight columns are a plane of one byte per slot, column c in bit c of the byte: a row's bytes
-// are contiguous wherever it starts, its coefficients select bytes, and their XOR is the sum of all
-// eight columns at once.
-// The remaining columns are words of 64 slots, those of a block of 64 slots side by side. All blocks
-// from `first_wide_block` on have one column more than those before, so that a window of blocks
-// never has fewer columns than its first block.
+// Every eight columns are a plane of one byte per slot, column c in bit c of the byte: a row's
+// bytes are contiguous wherever it starts, its coefficients select bytes, and their XOR is the sum
+// of all eight columns at once. The remaining columns are words of 64 slots, those of a block of 64
+// slots side by side. All blocks from `first_wide_block` on have one column more than those before,
+// so that a window of blocks never has fewer columns than its first block.
 struct RibbonShape {
   static constexpr uint64_t kBlockSlots = 64;
   static constexpr uint32_t kPlaneColumns = 8;
@@ -118,8 +117,8 @@ class Banding {
   // each that is redundant, and returns false as soon as one is inconsistent.
   //
   // Whether the next slot of a row is free is a coin toss that no processor predicts, and each step
-  // waits for a load. So several rows walk at once, a step each in turn, and what a row does next is
-  // selected without a branch: to stay in the slot and hand over to the next equation, or to be
+  // waits for a load. So several rows walk at once, a step each in turn, and what a row does next
+  // is selected without a branch: to stay in the slot and hand over to the next equation, or to be
   // reduced and go on. Rows that walk at once begin far from each other.
   template <bool kWithResults, class EquationOf, class Redundant>
   bool AddAll(uint64_t n, const EquationOf& equation_of, const Redundant& redundant) {
@@ -141,7 +140,6 @@ class Banding {
   bool with_results() const { return with_results_; }
   const Row* rows() const { return rows_.As<Row>(); }
   const uint32_t* results() const { return results_.As<uint32_t>(); }
-  void PrefetchSlot(uint64_t slot) const { __builtin_prefetch(rows() + slot, 1); }
   uint64_t AllocatedBytes() const { return rows_.allocated_bytes() + results_.allocated_bytes(); }
 
  private:

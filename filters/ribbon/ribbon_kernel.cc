@@ -1,10 +1,10 @@
-// Lookups of Ribbon in vectors, in chunks of 64 keys: their starts, rows and results are computed in
-// vectors into L1, those of the next chunk while the lines of this one are on their way.
+// Lookups of Ribbon in vectors, in chunks of 64 keys: their starts, rows and results are computed
+// in vectors into L1, those of the next chunk while the lines of this one are on their way.
 //
 // A plane of eight columns: the bits of the row become a mask of bytes, and the XOR of the selected
-// bytes is the sum of all eight columns. Bytes of eight keys are folded together: each step XORs the
-// halves of two vectors into one. Nothing is to be guessed, so a key costs what its instructions
-// cost: with AVX2 three for each 32 slots, and four for the folds.
+// bytes is the sum of all eight columns. Bytes of eight keys are folded together: each step XORs
+// the halves of two vectors into one. No branch depends on the data, so positives cost what
+// negatives cost: with AVX2 four instructions for each 32 slots, and four for the folds.
 //
 // Columns in words: lanes are columns, so that one load, one AND with a piece of the key's row and
 // one XOR serve 2, 4 or 8 columns. The parity of each lane is not counted key by key (counting bits
@@ -12,6 +12,11 @@
 // until a vector holds a byte per key and column; a table of 16 nibbles gives their parity: 7 folds
 // of 4 instructions for 8 keys. Few negatives survive the first columns: the next ones are tested
 // for the survivors only, again eight at once.
+//
+// The loop over chunks is this file's own instead of ChunkedLoops, since survivors are collected
+// from 64 keys: eight keys at once would have one survivor as often as none, a branch per group
+// that nobody predicts. Every target with vectors beats the reference in its own region (AVX2 3 to
+// 8 times, SSE4 and SSSE3 2 to 4).
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/ribbon/ribbon_kernel.cc"
@@ -23,6 +28,7 @@
 
 #include "filters/ribbon/ribbon.h"
 #include "filters/simd/loops-inl.h"
+#include "filters/simd/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,7 +43,8 @@ inline constexpr size_t kKeysAtOnce = 8;
 // 2, 4 or 8 columns of a key, or as many keys.
 using RibbonLanes = hn::CappedTag<uint64_t, 8>;
 
-// Bytes of slots. Where the size of vectors is not known when compiling, the smallest that all have.
+// Bytes of slots. Where the size of vectors is not known when compiling, the smallest that all
+// have.
 inline constexpr size_t kSlotBytes = HWY_HAVE_SCALABLE ? 16 : HWY_MIN(HWY_MAX_BYTES, 64);
 using SlotBytes = hn::CappedTag<uint8_t, kSlotBytes>;
 
@@ -49,26 +56,9 @@ HWY_INLINE V Fold(V x) {
 // The product with a factor of 32 bits.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V MulBy32(D d, V x, uint64_t factor) {
-  const hn::Repartition<uint32_t, D> d32;
-  const auto f = hn::BitCast(d32, hn::Set(d, factor));
-  const V high = hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(x)), f);
-  return hn::Add(hn::MulEven(hn::BitCast(d32, x), f), hn::ShiftLeft<32>(high));
-}
-
-// Upper half of the product with `factor`. The lower 32 bits of each lane enter MulEven.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V MulHigh(D d, V x, uint64_t factor) {
-  const hn::Repartition<uint32_t, D> d32;
-  const V low_factor = hn::Set(d, factor & 0xffffffff);
-  const auto mul = [&](V a, V b)
-                       HWY_ATTR { return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b)); };
-  const V x_high = hn::ShiftRight<32>(x);
-  const V middle = hn::Add(mul(x_high, low_factor), hn::ShiftRight<32>(mul(x, low_factor)));
-  if (factor >> 32 == 0) return hn::ShiftRight<32>(middle);
-  const V high_factor = hn::Set(d, factor >> 32);
-  const V other_middle = hn::Add(mul(x, high_factor), hn::And(middle, hn::Set(d, 0xffffffff)));
-  return hn::Add(mul(x_high, high_factor),
-                 hn::Add(hn::ShiftRight<32>(middle), hn::ShiftRight<32>(other_middle)));
+  const V f = hn::Set(d, factor);
+  const V high = MulLow32(d, hn::ShiftRight<32>(x), f);
+  return hn::Add(MulLow32(d, x, f), hn::ShiftLeft<32>(high));
 }
 
 // XORs the halves of all T2 lanes of a and b (T2 twice as wide as T) and interleaves the results: T
@@ -218,7 +208,9 @@ class RibbonChunk {
     using V = hn::Vec<RibbonLanes>;
     const V mixed = hn::Mul(hn::Xor(hn::LoadU(d, hashes), hn::Set(d, view.salt)),
                             hn::Set(d, RibbonHash::kMixMultiplier));
-    hn::Store(MulHigh(d, mixed, view.starts), d, start_ + i);
+    hn::Store(view.starts >> 32 == 0 ? FastRange64<true>(d, mixed, view.starts)
+                                     : FastRange64<false>(d, mixed, view.starts),
+              d, start_ + i);
     const V low = MulBy32(d, Fold(mixed), RibbonHash::kRowMultiplier);
     const uint64_t first = kBytes ? RibbonHash::kFirstByteCoefficient : 1;
     hn::Store(hn::Or(low, hn::Set(d, first)), d, row_[0] + i);
@@ -228,10 +220,7 @@ class RibbonChunk {
       hn::Store(last, d, row_[1] + i);
     }
     if constexpr (View::kHomogeneous) return last;
-    const hn::Repartition<uint32_t, RibbonLanes> d32;
-    return hn::ShiftRight<24>(
-        hn::MulEven(hn::BitCast(d32, last),
-                    hn::BitCast(d32, hn::Set(d, RibbonHash::kResultMultiplier))));
+    return hn::ShiftRight<24>(MulLow32(d, last, hn::Set(d, RibbonHash::kResultMultiplier)));
   }
 
   // The rows cut at the borders of blocks, and where those lie.
@@ -329,7 +318,6 @@ class RibbonChunk {
   HWY_INLINE uint64_t MatchEightBytes(const uint8_t* plane, Key&& key,
                                       const uint32_t* HWY_RESTRICT expected, int shift,
                                       Ahead&& ahead) const {
-    const SlotBytes d;
     const hn::Repartition<uint32_t, SlotBytes> d32;
     const auto selected = [&](size_t j) HWY_ATTR {
       ahead(j);
@@ -346,9 +334,8 @@ class RibbonChunk {
       const uint64_t low = four(0);
       return low | four(4) << 4;
     } else {
-      const auto pair = [&](size_t a, size_t b) HWY_ATTR {
-        return FoldHalves(selected(a), selected(b));
-      };
+      const auto pair = [&](size_t a, size_t b)
+                            HWY_ATTR { return FoldHalves(selected(a), selected(b)); };
       if constexpr (kSlotBytes == 32) {
         const auto even = FoldBlocks(pair(0, 4), pair(2, 6));
         const auto odd = FoldBlocks(pair(1, 5), pair(3, 7));
@@ -402,8 +389,7 @@ class RibbonChunk {
   }
 
   // The same for the keys of `word`, which is not 0; those that agree stay.
-  HWY_NOINLINE uint64_t MatchSurvivorsBytes(const View& view, uint64_t word,
-                                            uint32_t plane) const {
+  HWY_NOINLINE uint64_t MatchSurvivorsBytes(const View& view, uint64_t word, uint32_t plane) const {
     const uint8_t* bytes = Plane(view, plane);
     const int shift = static_cast<int>(RibbonShape::kPlaneColumns * plane);
     return ForSurvivors(word, [&](const size_t* keys) HWY_ATTR {
@@ -452,9 +438,9 @@ class RibbonChunk {
     return words ? MatchWords(view, word, 0) : word;
   }
 
-  // Calls match(keys) for eight keys of `word` at once, which is not 0, and returns the bits of those
-  // whose bit is set in the result. Always eight, so that the number of survivors is nothing to
-  // guess: some key stands in for those that are missing.
+  // Calls match(keys) for eight keys of `word` at once, which is not 0, and returns the bits of
+  // those whose bit is set in the result. Always eight, so that the number of survivors is nothing
+  // to guess: some key stands in for those that are missing.
   template <class Match>
   static HWY_INLINE uint64_t ForSurvivors(uint64_t word, Match&& match) {
     uint64_t agreeing = 0;
