@@ -43,13 +43,25 @@ void SolveColumns(const Row* HWY_RESTRICT rows, const uint32_t* HWY_RESTRICT res
         state[c] = later | ((Parity(static_cast<Row>(later & row)) ^ (bits >> c)) & 1);
       }
     }
-    uint64_t* out = words + shape.WordIndex(block) + first_column;
-    for (int c = 0; c < kColumns; ++c) out[c] = static_cast<uint64_t>(state[c]);
+    if (first_column < shape.planes() * RibbonShape::kPlaneColumns) {
+      uint64_t* out = words + shape.PlaneWord(first_column / RibbonShape::kPlaneColumns) +
+                      block * (RibbonShape::kBlockSlots / sizeof(uint64_t));
+      for (int byte = 0; byte < 8; ++byte) {
+        uint64_t bits = 0;  // of 8 slots, a byte per column
+        for (int c = 0; c < kColumns; ++c) {
+          bits |= (static_cast<uint64_t>(state[c]) >> (8 * byte) & 0xff) << (8 * c);
+        }
+        out[byte] = TransposeBits8x8(bits);
+      }
+    } else {
+      uint64_t* out = words + shape.WordIndex(block);
+      for (int c = 0; c < kColumns; ++c) out[c] = static_cast<uint64_t>(state[c]);
+    }
   }
   std::copy_n(state, kColumns, state_in_out);
 }
 
-inline constexpr int kColumnsAtOnce = 8;
+inline constexpr int kColumnsAtOnce = RibbonShape::kPlaneColumns;
 
 template <class Row, int kColumns = kColumnsAtOnce, class... Args>
 void SolveSomeColumns(int columns, Args... args) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -85,8 +86,13 @@ uint32_t Product(const std::vector<uint64_t>& words, const RibbonShape& shape,
   for (uint64_t i = 0; i < 8 * sizeof(Row); ++i) {
     if ((equation.row >> i & 1) == 0) continue;
     const uint64_t slot = equation.start + i;
-    for (uint32_t c = 0; c < columns; ++c) {
-      const uint64_t word = words[shape.WordIndex(slot / 64) + c];
+    uint32_t c = 0;
+    for (uint32_t plane = 0; plane < shape.planes(); ++plane, c += 8) {
+      const uint64_t word = words[shape.PlaneWord(plane) + slot / 8];
+      product ^= static_cast<uint32_t>(word >> (slot % 8 * 8) & 0xff) << c;
+    }
+    for (uint32_t i = 0; c < columns; ++c, ++i) {
+      const uint64_t word = words[shape.WordIndex(slot / 64) + i];
       product ^= static_cast<uint32_t>(word >> (slot % 64) & 1) << c;
     }
   }
@@ -192,6 +198,61 @@ TYPED_TEST(BandingTest, FreeSlotsAreZeroOrPseudoRandomAndTheOrderOfRowsDoesNotMa
   EXPECT_NEAR(static_cast<double>(ones), 32.0 * static_cast<double>(words.size()), 20 * 24.0);
 }
 
+// Rows that walk at once meet: at the borders of their parts, and everywhere if unsorted.
+TYPED_TEST(BandingTest, ManyAtOnceAreAsOneByOne) {
+  using Row = TypeParam;
+  using Outcome = typename Banding<Row>::Outcome;
+  using Given = typename Banding<Row>::Equation;
+  const RibbonShape shape{40, 9, 11};
+  uint64_t redundant_seen = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    auto one_by_one = Banding<Row>::Allocate(shape.slots(), true);
+    std::vector<Given> equations;
+    uint64_t redundant = 0;
+    for (uint64_t i = 0; i < shape.slots() * 9 / 10; ++i) {
+      const auto equation = RandomEquation<Row>(random, shape.slots(), 10);
+      for (int copy = 0; copy < (i % 50 == 0 ? 2 : 1); ++copy) {
+        const Outcome outcome =
+            one_by_one->template Add<true>(equation.start, equation.row, equation.result);
+        redundant += outcome == Outcome::kRedundant ? 1 : 0;
+        if (outcome != Outcome::kInconsistent) {
+          equations.push_back({equation.start, equation.row, equation.result});
+        }
+      }
+    }
+    redundant_seen += redundant;
+    ASSERT_GT(equations.size(), 2000u);
+    if (seed % 2 == 0) {
+      std::sort(equations.begin(), equations.end(),
+                [](const Given& a, const Given& b) { return a.start < b.start; });
+    }
+    const auto add_all = [&](Banding<Row>& banding, uint64_t& redundant_here) {
+      return banding.template AddAll<true>(
+          equations.size(), [&](uint64_t i) { return equations[i]; },
+          [&](uint64_t) { ++redundant_here; });
+    };
+    auto at_once = Banding<Row>::Allocate(shape.slots(), true);
+    uint64_t redundant_at_once = 0;
+    ASSERT_TRUE(add_all(*at_once, redundant_at_once));
+    EXPECT_EQ(redundant_at_once, redundant);
+    std::vector<uint64_t> expected(shape.words());
+    one_by_one->Solve(shape, true, 1, expected.data());
+    std::vector<uint64_t> words(shape.words());
+    at_once->Solve(shape, true, 1, words.data());
+    EXPECT_EQ(words, expected);
+
+    // A contradiction is found wherever it stands.
+    Given wrong = equations[seed * 97 % equations.size()];
+    wrong.result ^= 1;
+    equations.insert(equations.begin() + static_cast<int64_t>(seed * 131 % equations.size()),
+                     wrong);
+    at_once->Clear();
+    EXPECT_FALSE(add_all(*at_once, redundant_at_once));
+  }
+  EXPECT_GT(redundant_seen, 100u);
+}
+
 TYPED_TEST(BandingTest, ClearForgetsRowsAndResults) {
   using Row = TypeParam;
   const RibbonShape shape{4, 3, 4};
@@ -211,11 +272,22 @@ TYPED_TEST(BandingTest, ClearForgetsRowsAndResults) {
 TEST(RibbonShapeTest, CountsWordsBeyond32Bits) {
   const uint64_t blocks = uint64_t{1} << 30;  // 2^36 slots
   const RibbonShape shape{blocks, 16, blocks - 3};
-  EXPECT_EQ(shape.WordIndex(blocks - 3), (blocks - 3) * 16);
-  EXPECT_EQ(shape.WordIndex(blocks - 2), (blocks - 3) * 16 + 17);
+  EXPECT_EQ(shape.PlaneWord(1), blocks * 8);
+  EXPECT_EQ(shape.WordIndex(blocks - 3), blocks * 16);
+  EXPECT_EQ(shape.WordIndex(blocks - 1), blocks * 16 + 2);
   EXPECT_EQ(shape.words(), blocks * 16 + 3);
   EXPECT_EQ(shape.max_columns(), 17u);
   EXPECT_EQ((RibbonShape{blocks, 16, blocks}).max_columns(), 16u);
+  const RibbonShape words_too{blocks, 11, blocks - 3};
+  EXPECT_EQ(words_too.WordIndex(blocks - 3), blocks * 8 + (blocks - 3) * 3);
+  EXPECT_EQ(words_too.WordIndex(blocks - 2), blocks * 8 + (blocks - 3) * 3 + 4);
+  EXPECT_EQ(words_too.words(), blocks * 11 + 3);
+}
+
+TEST(TransposeBitsTest, ExchangesRowsAndColumns) {
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(TransposeBits8x8(uint64_t{1} << i), uint64_t{1} << (i % 8 * 8 + i / 8));
+  }
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 // filter compares r bits with r bits of the hash and can fail to be built for a seed; the
 // `homogeneous` one asks for zeros, cannot fail, and pays with more slots.
 // Source: Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021.
-// The table is stored by columns in blocks of 64 slots (interleaved, as in RocksDB's Standard128,
-// with shorter blocks): the bits that a key needs are width / 64 + 1 neighbouring words per column.
+// Eight columns are stored as a byte per slot, the rest by columns in blocks of 64 slots
+// (interleaved, as in RocksDB's Standard128, with shorter blocks): see RibbonShape.
 // Limits: no insertion after the build, which takes ten times a Bloom filter's time and memory for
 // the matrix; slots per key grow with log(n) for the standard filter. When it loses: where filters
 // are built more often than asked, and where a small table is no advantage.
@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -33,15 +34,17 @@ namespace filterbench {
 // What a hash asks of the table. All of it follows from the hash and the salt of the attempt.
 struct RibbonHash {
   static constexpr uint64_t kMixMultiplier = 0xd1342543de82ef95;
-  static constexpr uint64_t kRowMultiplier = 0x9e3779b97f4a7c15;
-  static constexpr uint64_t kHighRowMultiplier = 0xbf58476d1ce4e5b9;
-  static constexpr uint64_t kResultMultiplier = 0x94d049bb133111eb;
+  // Odd, so that products are bijections, and of 32 bits, since vectors multiply by those in half
+  // the instructions: mixed hashes are well mixed above, these only have to break linearity.
+  static constexpr uint64_t kRowMultiplier = 0x9e3779b1;
+  static constexpr uint64_t kHighRowMultiplier = 0x85ebca77;
+  static constexpr uint64_t kResultMultiplier = 0xc2b2ae3d;
 
   static constexpr uint64_t Fold(uint64_t x) { return x ^ x >> 32; }
 
   // Different for every attempt of every seed.
   static constexpr uint64_t Salt(uint64_t seed, uint64_t attempt) {
-    return Mix64(Mix64(seed) + attempt * kRowMultiplier);
+    return Mix64(Mix64(seed) + attempt * kGoldenGamma);
   }
 
   // A bijection, so that equal values are equal hashes. A multiplication after the salt, since two
@@ -55,24 +58,48 @@ struct RibbonHash {
   }
 
   constexpr explicit RibbonHash(uint64_t mixed)
-      : low(Fold(Fold(mixed) * kRowMultiplier)), high(Fold(low * kHighRowMultiplier)) {}
+      : low(Fold(mixed) * kRowMultiplier), high(Fold(low) * kHighRowMultiplier) {}
+  constexpr RibbonHash(uint64_t low_bits, uint64_t high_bits) : low(low_bits), high(high_bits) {}
 
+  // Bit i is the coefficient of slot start + i.
   template <class Row>
   constexpr Row CoefficientRow() const {
-    if constexpr (sizeof(Row) == 8) {
-      return low | 1;
-    } else {
-      return static_cast<Row>(high) << 64 | low | 1;
-    }
+    return Combine<Row>(low | 1, high);
   }
+  // The coefficients where columns are bytes: each 64 bits of the hash are taken in the order that
+  // makes masks of bytes in the fewest instructions (see kFirstByteCoefficient).
+  template <class Row>
+  constexpr Row ByteCoefficientRow() const {
+    return Combine<Row>(FromByteOrder(low | kFirstByteCoefficient), FromByteOrder(high));
+  }
+
+  // In byte order, the coefficient of slot 8 * i + j of 64 is bit 7 - i of byte j: a shift of all
+  // bits by i to the left brings those of eight slots to the tops of the slots' own bytes.
+  static constexpr uint64_t kFirstByteCoefficient = 0x80;
+  static constexpr uint64_t FromByteOrder(uint64_t bits) {
+    return __builtin_bswap64(TransposeBits8x8(bits));
+  }
+
   // One bit per column, the first column lowest.
   template <class Row>
   constexpr uint32_t ResultRow() const {
-    return static_cast<uint32_t>(((sizeof(Row) == 8 ? low : high) * kResultMultiplier) >> 32);
+    // Bits whose carries come from all 24 lower ones, also of the first column.
+    return static_cast<uint32_t>(
+        (((sizeof(Row) == 8 ? low : high) & 0xffffffff) * kResultMultiplier) >> 24);
   }
 
   uint64_t low;
   uint64_t high;
+
+ private:
+  template <class Row>
+  static constexpr Row Combine(uint64_t low_row, uint64_t high_row) {
+    if constexpr (sizeof(Row) == 8) {
+      return low_row;
+    } else {
+      return static_cast<Row>(high_row) << 64 | low_row;
+    }
+  }
 };
 
 // All that lookups need, of any ribbon filter.
@@ -93,9 +120,49 @@ struct RibbonView : RibbonTable {
 
   bool MayContain(uint64_t hash) const noexcept {
     const uint64_t mixed = RibbonHash::Mix(hash, salt);
-    const uint64_t start = RibbonHash::Start(mixed, starts);
     const RibbonHash equation(mixed);
-    const Row row = equation.template CoefficientRow<Row>();
+    return AgreesFromPlane(0, RibbonHash::Start(mixed, starts), equation,
+                           kHomogeneous ? 0 : equation.template ResultRow<Row>());
+  }
+
+  // Whether the row at `start` agrees in all columns but those of the first planes.
+  bool AgreesFromPlane(uint32_t plane, uint64_t start, const RibbonHash& equation,
+                       uint32_t result) const noexcept {
+    const uint32_t planes = shape.planes();
+    for (; plane < planes; ++plane) {
+      const auto* slots =
+          reinterpret_cast<const unsigned char*>(words + shape.PlaneWord(plane)) + start;
+      uint64_t sum = SelectedBytes(slots, equation.low | RibbonHash::kFirstByteCoefficient);
+      if constexpr (sizeof(Row) == 16) sum ^= SelectedBytes(slots + 64, equation.high);
+      sum ^= sum >> 32;
+      sum ^= sum >> 16;
+      sum ^= sum >> 8;
+      if (static_cast<uint8_t>(sum ^ result >> (RibbonShape::kPlaneColumns * plane)) != 0) {
+        return false;
+      }
+    }
+    if (shape.max_word_columns() == 0) return true;
+    return AgreesInWords(start,
+                         planes == 0 ? equation.template CoefficientRow<Row>()
+                                     : equation.template ByteCoefficientRow<Row>(),
+                         result >> (RibbonShape::kPlaneColumns * planes));
+  }
+
+ private:
+  // The XOR of those of 64 bytes that the coefficients select, in any byte of the result.
+  static uint64_t SelectedBytes(const unsigned char* bytes, uint64_t byte_ordered) noexcept {
+    constexpr uint64_t kLowBits = 0x0101010101010101;
+    uint64_t sum = 0;
+    for (int i = 0; i < 8; ++i) {
+      uint64_t word;
+      std::memcpy(&word, bytes + 8 * i, sizeof(word));
+      const uint64_t selected = byte_ordered >> (7 - i) & kLowBits;
+      sum ^= word & ((selected << 8) - selected);
+    }
+    return sum;
+  }
+
+  bool AgreesInWords(uint64_t start, Row row, uint32_t result) const noexcept {
     const uint64_t block = start / RibbonShape::kBlockSlots;
     const uint64_t offset = start % RibbonShape::kBlockSlots;
 
@@ -112,8 +179,7 @@ struct RibbonView : RibbonTable {
     const uint64_t* column[kPieces];
     for (uint64_t i = 0; i < kPieces; ++i) column[i] = words + shape.WordIndex(block + i);
     // The first block decides how many columns the key has.
-    const uint32_t columns = shape.columns + (block >= shape.first_wide_block ? 1 : 0);
-    const uint32_t result = kHomogeneous ? 0 : equation.template ResultRow<Row>();
+    const uint32_t columns = shape.word_columns() + (block >= shape.first_wide_block ? 1 : 0);
     for (uint32_t c = 0; c < columns; ++c) {
       uint64_t sum = 0;
       for (uint64_t i = 0; i < kPieces; ++i) sum ^= column[i][c] & piece[i];

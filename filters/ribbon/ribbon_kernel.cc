@@ -1,14 +1,22 @@
-// Lookups of Ribbon in vectors. Lanes are columns: the words of a block's columns lie side by side,
-// so that one load, one AND with a piece of the key's row and one XOR serve 2, 4 or 8 columns.
+// Lookups of Ribbon in vectors, in chunks of 64 keys: their starts, rows and results are computed
+// in vectors into L1, those of the next chunk while the lines of this one are on their way.
 //
-// The parity of each lane is not counted key by key (counting bits in vectors is emulated before
-// AVX-512 VPOPCNTDQ): the lanes of eight keys are folded together, each fold XORs the halves of all
-// lanes and packs two vectors into one, until a vector holds a byte per key and column; a table of
-// 16 nibbles gives their parity: 7 folds of 4 instructions for 8 keys.
+// A plane of eight columns: the bits of the row become a mask of bytes, and the XOR of the selected
+// bytes is the sum of all eight columns. Bytes of eight keys are folded together: each step XORs
+// the halves of two vectors into one. No branch depends on the data, so positives cost what
+// negatives cost: with AVX2 four instructions for each 32 slots, and four for the folds.
 //
-// Chunks of 64 keys: their rows and addresses are computed in vectors into L1 (and prefetched a
-// chunk ahead where the table is large). Then a group of columns is tested for all keys. Few
-// negatives survive one group: the next one is tested for the survivors only, again eight at once.
+// Columns in words: lanes are columns, so that one load, one AND with a piece of the key's row and
+// one XOR serve 2, 4 or 8 columns. The parity of each lane is not counted key by key (counting bits
+// in vectors is emulated before AVX-512 VPOPCNTDQ): the lanes of eight keys are folded together,
+// until a vector holds a byte per key and column; a table of 16 nibbles gives their parity: 7 folds
+// of 4 instructions for 8 keys. Few negatives survive the first columns: the next ones are tested
+// for the survivors only, again eight at once.
+//
+// The loop over chunks is this file's own instead of ChunkedLoops, since survivors are collected
+// from 64 keys: eight keys at once would have one survivor as often as none, a branch per group
+// that nobody predicts. Every target with vectors beats the reference in its own region (AVX2 3 to
+// 8 times, SSE4 and SSSE3 2 to 4).
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/ribbon/ribbon_kernel.cc"
@@ -20,6 +28,7 @@
 
 #include "filters/ribbon/ribbon.h"
 #include "filters/simd/loops-inl.h"
+#include "filters/simd/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,29 +38,27 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR
 
 inline constexpr size_t kRibbonChunk = 64;
+inline constexpr size_t kKeysAtOnce = 8;
 
 // 2, 4 or 8 columns of a key, or as many keys.
 using RibbonLanes = hn::CappedTag<uint64_t, 8>;
+
+// Bytes of slots. Where the size of vectors is not known when compiling, the smallest that all
+// have.
+inline constexpr size_t kSlotBytes = HWY_HAVE_SCALABLE ? 16 : HWY_MIN(HWY_MAX_BYTES, 64);
+using SlotBytes = hn::CappedTag<uint8_t, kSlotBytes>;
 
 template <class V>
 HWY_INLINE V Fold(V x) {
   return hn::Xor(x, hn::ShiftRight<32>(x));
 }
 
-// Upper half of the product with `factor`. The lower 32 bits of each lane enter MulEven.
+// The product with a factor of 32 bits.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V MulHigh(D d, V x, uint64_t factor) {
-  const hn::Repartition<uint32_t, D> d32;
-  const V low_factor = hn::Set(d, factor & 0xffffffff);
-  const auto mul = [&](V a, V b)
-                       HWY_ATTR { return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b)); };
-  const V x_high = hn::ShiftRight<32>(x);
-  const V middle = hn::Add(mul(x_high, low_factor), hn::ShiftRight<32>(mul(x, low_factor)));
-  if (factor >> 32 == 0) return hn::ShiftRight<32>(middle);
-  const V high_factor = hn::Set(d, factor >> 32);
-  const V other_middle = hn::Add(mul(x, high_factor), hn::And(middle, hn::Set(d, 0xffffffff)));
-  return hn::Add(mul(x_high, high_factor),
-                 hn::Add(hn::ShiftRight<32>(middle), hn::ShiftRight<32>(other_middle)));
+HWY_INLINE V MulBy32(D d, V x, uint64_t factor) {
+  const V f = hn::Set(d, factor);
+  const V high = MulLow32(d, hn::ShiftRight<32>(x), f);
+  return hn::Add(MulLow32(d, x, f), hn::ShiftLeft<32>(high));
 }
 
 // XORs the halves of all T2 lanes of a and b (T2 twice as wide as T) and interleaves the results: T
@@ -75,17 +82,54 @@ HWY_INLINE V FoldPair(D d, V a, V b) {
   }
 }
 
-template <class View, bool kMixed>
+// XORs the halves of a and of b: the lower half of the result comes from a.
+HWY_INLINE hn::Vec<SlotBytes> FoldHalves(hn::Vec<SlotBytes> a, hn::Vec<SlotBytes> b) {
+  const SlotBytes d;
+  return hn::Xor(hn::ConcatUpperLower(d, b, a), hn::ConcatLowerUpper(d, b, a));
+}
+
+// XORs the halves of the 128-bit blocks of a and of b: the lower half of each block comes from a.
+HWY_INLINE hn::Vec<SlotBytes> FoldBlocks(hn::Vec<SlotBytes> a, hn::Vec<SlotBytes> b) {
+  const SlotBytes d;
+  const hn::Repartition<uint64_t, SlotBytes> d64;
+  const auto a64 = hn::BitCast(d64, a);
+  const auto b64 = hn::BitCast(d64, b);
+  return hn::BitCast(
+      d, hn::Xor(hn::InterleaveLower(d64, a64, b64), hn::InterleaveUpper(d64, a64, b64)));
+}
+
+// How a filter's columns are stored.
+enum class Columns {
+  kBytes,       // the first eight at least are a plane
+  kWords,       // fewer than eight, the same number in all blocks
+  kMixedWords,  // the same with wide blocks
+};
+
+template <class View, Columns kColumns>
 class RibbonChunk {
   using Row = typename View::Row;
+  static constexpr size_t kRowWords = sizeof(Row) / 8;
   static constexpr size_t kPieces = View::kPieces;
+  static constexpr bool kBytes = kColumns == Columns::kBytes;
+  static constexpr bool kMixed = kColumns != Columns::kWords;
   // One index per key gives all pieces where all blocks have as many words.
   static constexpr size_t kIndices = kMixed ? kPieces : 1;
-  static constexpr size_t kKeysAtOnce = 8;
   // With more survivors than that, to test all 64 keys is cheaper than to collect them.
   static constexpr size_t kManySurvivors = 2 * kKeysAtOnce;
+  // With so few, nothing is worth the preparation.
+  static constexpr size_t kFewSurvivors = 3;
 
  public:
+  // What is done between the tests of keys: nothing, or to prefetch for the keys of another chunk.
+  struct NothingAhead {
+    HWY_INLINE void operator()(size_t) const {}
+  };
+  struct PrefetchAhead {
+    HWY_INLINE void operator()(size_t key) const { chunk->Prefetch(*view, key); }
+    const RibbonChunk* chunk;
+    const View* view;
+  };
+
   // Functions over a whole chunk are not inlined: a call for 64 keys is nothing, and their copies
   // would be most of the binary.
 
@@ -93,67 +137,109 @@ class RibbonChunk {
   HWY_INLINE void Prepare(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n) {
     n_ = n;
     if (HWY_LIKELY(n == kRibbonChunk)) {
-      PrepareFull(view, hashes, n);
+      PrepareFull(view, hashes);
     } else {
-      // Whole folds: keys that nobody asked for read addresses that are valid for any hash.
+      // Keys that nobody asked for read addresses that are valid for any hash.
       HWY_ALIGN uint64_t padded[kRibbonChunk] = {};
       for (size_t i = 0; i < n; ++i) padded[i] = hashes[i];
-      PrepareFull(view, padded, (n + kKeysAtOnce - 1) / kKeysAtOnce * kKeysAtOnce);
+      PrepareFull(view, padded);
     }
   }
 
-  HWY_INLINE void Prefetch(const View& view) const {
+  // The lines that a key needs first.
+  HWY_INLINE void Prefetch(const View& view, size_t key) const {
     constexpr size_t kWordsPerLine = kCacheLineBytes / sizeof(uint64_t);
-    const size_t columns = view.shape.max_columns();
-    const size_t last = kPieces * columns - 1;
-    for (size_t i = 0; i < n_; ++i) {
-      const uint64_t* first = view.words + index_[0][i];
-      if (columns <= kWordsPerLine) {
-        for (size_t word = 0; word < last; word += kWordsPerLine) hwy::Prefetch(first + word);
-        hwy::Prefetch(first + last);
-      } else {
-        // Most lookups end in the first group of columns.
-        for (size_t p = 0; p < kPieces; ++p) hwy::Prefetch(Block(view, p, i));
-      }
+    if constexpr (kBytes) {
+      const uint8_t* slots = Plane(view, 0) + start_[key];
+      for (size_t i = 0; i < kRowWords; ++i) hwy::Prefetch(slots + kCacheLineBytes * i);
+      hwy::Prefetch(slots + kCacheLineBytes * kRowWords - 1);
+    } else {
+      const uint64_t* first = view.words + index_[0][key];
+      const size_t last = kPieces * view.shape.max_word_columns() - 1;
+      for (size_t word = 0; word < last; word += kWordsPerLine) hwy::Prefetch(first + word);
+      hwy::Prefetch(first + last);
     }
   }
 
-  HWY_INLINE uint64_t Answers(const View& view) const {
-    const uint32_t lanes = static_cast<uint32_t>(hn::Lanes(RibbonLanes()));
-    const uint32_t columns = view.shape.max_columns();
-    uint64_t word = MatchAll(view, 0) & (~uint64_t{0} >> (kRibbonChunk - n_));
-    for (uint32_t first = lanes; first < columns && word != 0; first += lanes) {
-      word = hwy::PopCount(word) > kManySurvivors ? word & MatchAll(view, first)
-                                                  : MatchSurvivors(view, word, first);
+  // The answers as bits. Calls ahead(i) for every i < 64 between its tests.
+  template <class Ahead>
+  HWY_INLINE uint64_t Answers(const View& view, Ahead&& ahead) {
+    const uint64_t asked = ~uint64_t{0} >> (kRibbonChunk - n_);
+    if constexpr (kBytes) {
+      const uint64_t word = MatchAllBytes(view, 0, ahead) & asked;
+      if (view.shape.max_columns() == RibbonShape::kPlaneColumns || word == 0) return word;
+      return MatchLaterColumns(view, word);
+    } else {
+      const uint64_t word = MatchAll(view, 0, ahead) & asked;
+      return MatchWords(view, word, hn::Lanes(RibbonLanes()));
     }
-    return word;
   }
 
  private:
-  HWY_INLINE const uint64_t* Block(const View& view, size_t piece, size_t key) const {
-    if constexpr (kMixed) return view.words + index_[piece][key];
-    return view.words + index_[0][key] + piece * view.shape.columns;
+  static HWY_INLINE const uint8_t* Plane(const View& view, uint32_t plane) {
+    return reinterpret_cast<const uint8_t*>(view.words + view.shape.PlaneWord(plane));
   }
 
-  HWY_NOINLINE void PrepareFull(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n) {
+  HWY_INLINE const uint64_t* Block(const View& view, size_t piece, size_t key) const {
+    if constexpr (kMixed) return view.words + index_[piece][key];
+    return view.words + index_[0][key] + piece * view.shape.word_columns();
+  }
+
+  HWY_NOINLINE void PrepareFull(const View& any_view, const uint64_t* HWY_RESTRICT hashes) {
+    const View view = any_view;  // which the stores below cannot change
+    const RibbonLanes d;
+    const hn::Repartition<uint32_t, RibbonLanes> d32;
+    const size_t lanes = hn::Lanes(d);
+    for (size_t i = 0; i < kRibbonChunk; i += 2 * lanes) {
+      const auto low = PrepareVector(view, hashes + i, i);
+      const auto high = PrepareVector(view, hashes + i + lanes, i + lanes);
+      if constexpr (!View::kHomogeneous) {
+        hn::Store(hn::ConcatEven(d32, hn::BitCast(d32, high), hn::BitCast(d32, low)), d32,
+                  result_ + i);
+      }
+    }
+    if constexpr (!kBytes) PreparePieces(view);
+  }
+
+  // Returns the result rows in the low half of each lane.
+  HWY_INLINE hn::Vec<RibbonLanes> PrepareVector(const View& view,
+                                                const uint64_t* HWY_RESTRICT hashes, size_t i) {
+    const RibbonLanes d;
+    using V = hn::Vec<RibbonLanes>;
+    const V mixed = hn::Mul(hn::Xor(hn::LoadU(d, hashes), hn::Set(d, view.salt)),
+                            hn::Set(d, RibbonHash::kMixMultiplier));
+    hn::Store(view.starts >> 32 == 0 ? FastRange64<true>(d, mixed, view.starts)
+                                     : FastRange64<false>(d, mixed, view.starts),
+              d, start_ + i);
+    const V low = MulBy32(d, Fold(mixed), RibbonHash::kRowMultiplier);
+    const uint64_t first = kBytes ? RibbonHash::kFirstByteCoefficient : 1;
+    hn::Store(hn::Or(low, hn::Set(d, first)), d, row_[0] + i);
+    V last = low;
+    if constexpr (sizeof(Row) == 16) {
+      last = MulBy32(d, Fold(low), RibbonHash::kHighRowMultiplier);
+      hn::Store(last, d, row_[1] + i);
+    }
+    if constexpr (View::kHomogeneous) return last;
+    return hn::ShiftRight<24>(MulLow32(d, last, hn::Set(d, RibbonHash::kResultMultiplier)));
+  }
+
+  // The rows cut at the borders of blocks, and where those lie.
+  HWY_NOINLINE void PreparePieces(const View& view) {
     const RibbonLanes d;
     const hn::Repartition<uint32_t, RibbonLanes> d32;
     using V = hn::Vec<RibbonLanes>;
     const V one = hn::Set(d, 1);
     const V low6 = hn::Set(d, 63);
-    const V columns = hn::Set(d, view.shape.columns);
+    const V columns = hn::Set(d, view.shape.word_columns());
     const V first_wide = hn::Set(d, view.shape.first_wide_block);
-    for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-      const V mixed = hn::Mul(hn::Xor(hn::LoadU(d, hashes + i), hn::Set(d, view.salt)),
-                              hn::Set(d, RibbonHash::kMixMultiplier));
-      const V start = MulHigh(d, mixed, view.starts);
-      const V low = Fold(hn::Mul(Fold(mixed), hn::Set(d, RibbonHash::kRowMultiplier)));
-      const V row_low = hn::Or(low, one);
-
+    const V first_index = hn::Set(d, view.shape.WordIndex(0));
+    for (size_t i = 0; i < kRibbonChunk; i += hn::Lanes(d)) {
+      const V start = hn::Load(d, start_ + i);
       // Blocks are below 2^31, so that products and maxima of 32 bits suffice.
       V block = hn::ShiftRight<6>(start);
       for (size_t p = 0; p < kIndices; ++p) {
         V index = hn::MulEven(hn::BitCast(d32, block), hn::BitCast(d32, columns));
+        if constexpr (kBytes) index = hn::Add(index, first_index);
         if constexpr (kMixed) {
           const auto past = hn::Max(hn::BitCast(d32, block), hn::BitCast(d32, first_wide));
           index = hn::Add(index, hn::Sub(hn::BitCast(d, past), first_wide));
@@ -164,22 +250,225 @@ class RibbonChunk {
 
       const V offset = hn::And(start, low6);
       const V from_before = hn::Xor(offset, low6);  // after a shift by 1: 64 is no valid shift
-      hn::Store(hn::Shl(row_low, offset), d, piece_[0] + i);
-      V next = hn::Shr(hn::ShiftRight<1>(row_low), from_before);
-      V last_mixed = low;
-      if constexpr (sizeof(Row) == 16) {
-        const V high = Fold(hn::Mul(low, hn::Set(d, RibbonHash::kHighRowMultiplier)));
-        hn::Store(hn::Or(next, hn::Shl(high, offset)), d, piece_[1] + i);
-        next = hn::Shr(hn::ShiftRight<1>(high), from_before);
-        last_mixed = high;
-      }
-      hn::Store(next, d, piece_[kPieces - 1] + i);
-      if constexpr (!View::kHomogeneous) {
-        hn::Store(
-            hn::ShiftRight<32>(hn::Mul(last_mixed, hn::Set(d, RibbonHash::kResultMultiplier))), d,
-            result_ + i);
+      V row = LinearRow(0, i);
+      hn::Store(hn::Shl(row, offset), d, piece_[0] + i);
+      for (size_t p = 1; p < kPieces; ++p) {
+        V piece = hn::Shr(hn::ShiftRight<1>(row), from_before);
+        if (p < kRowWords) {
+          row = LinearRow(p, i);
+          piece = hn::Or(piece, hn::Shl(row, offset));
+        }
+        hn::Store(piece, d, piece_[p] + i);
       }
     }
+  }
+
+  // Coefficients in the order of slots.
+  HWY_INLINE hn::Vec<RibbonLanes> LinearRow(size_t word, size_t i) const {
+    const RibbonLanes d;
+    auto x = hn::Load(d, row_[word] + i);
+    if constexpr (kBytes) {  // RibbonHash::FromByteOrder
+      auto swapped = hn::And(hn::Xor(x, hn::ShiftRight<7>(x)), hn::Set(d, 0x00aa00aa00aa00aa));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<7>(swapped)));
+      swapped = hn::And(hn::Xor(x, hn::ShiftRight<14>(x)), hn::Set(d, 0x0000cccc0000cccc));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<14>(swapped)));
+      swapped = hn::And(hn::Xor(x, hn::ShiftRight<28>(x)), hn::Set(d, 0x00000000f0f0f0f0));
+      x = hn::Xor(x, hn::Xor(swapped, hn::ShiftLeft<28>(swapped)));
+      static constexpr uint8_t kReverse8[16] = {7,  6,  5,  4,  3,  2,  1, 0,
+                                                15, 14, 13, 12, 11, 10, 9, 8};
+      const Bytes d8;
+      x = hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, x), hn::LoadDup128(d8, kReverse8)));
+    }
+    return x;
+  }
+
+  // --- Columns in bytes ---
+
+  // The bytes of slots from `slot` on that the row selects; the others are 0.
+  static HWY_INLINE hn::Vec<SlotBytes> Selected(hn::Vec<SlotBytes> row, size_t slot,
+                                                const uint8_t* HWY_RESTRICT slots) {
+    const SlotBytes d;
+    alignas(64) static constexpr uint64_t kByteOfSlot[8] = {
+        0x8080808080808080, 0x4040404040404040, 0x2020202020202020, 0x1010101010101010,
+        0x0808080808080808, 0x0404040404040404, 0x0202020202020202, 0x0101010101010101};
+    const hn::Repartition<uint64_t, SlotBytes> d64;
+    const auto bit = hn::BitCast(d, hn::Load(d64, kByteOfSlot + slot / 8));
+    return hn::IfThenElseZero(hn::TestBit(row, bit), hn::LoadU(d, slots));
+  }
+
+  // XOR of the bytes that the row of a key selects, to be folded into one.
+  HWY_INLINE hn::Vec<SlotBytes> SelectedBytes(const uint8_t* plane, size_t key) const {
+    const SlotBytes d;
+    const hn::Repartition<uint64_t, SlotBytes> d64;
+    const uint8_t* slots = plane + start_[key];
+    auto sum = hn::Zero(d);
+    for (size_t w = 0; w < kRowWords; ++w, slots += 64) {
+      const auto row = hn::BitCast(d, hn::Set(d64, row_[w][key]));
+      for (size_t i = 0; i < 64; i += kSlotBytes) {
+        const auto bytes = Selected(row, i, slots + i);
+        sum = w == 0 && i == 0 ? bytes : hn::Xor(sum, bytes);
+      }
+    }
+    return sum;
+  }
+
+  // Bit j: key(j) agrees in all columns of the plane. `expected` holds the results of the keys,
+  // moved so that their low bytes count.
+  template <class Key, class Ahead>
+  HWY_INLINE uint64_t MatchEightBytes(const uint8_t* plane, Key&& key,
+                                      const uint32_t* HWY_RESTRICT expected, int shift,
+                                      Ahead&& ahead) const {
+    const hn::Repartition<uint32_t, SlotBytes> d32;
+    const auto selected = [&](size_t j) HWY_ATTR {
+      ahead(j);
+      return SelectedBytes(plane, key(j));
+    };
+    // Paired so that key j ends in lane j.
+    if constexpr (kSlotBytes == 16) {
+      const auto four = [&](size_t j) HWY_ATTR {
+        const auto even = FoldBlocks(selected(j), selected(j + 2));
+        const auto odd = FoldBlocks(selected(j + 1), selected(j + 3));
+        return AgreesInByte(d32, FoldPair(d32, hn::BitCast(d32, even), hn::BitCast(d32, odd)),
+                            expected + j, shift);
+      };
+      const uint64_t low = four(0);
+      return low | four(4) << 4;
+    } else {
+      const auto pair = [&](size_t a, size_t b)
+                            HWY_ATTR { return FoldHalves(selected(a), selected(b)); };
+      if constexpr (kSlotBytes == 32) {
+        const auto even = FoldBlocks(pair(0, 4), pair(2, 6));
+        const auto odd = FoldBlocks(pair(1, 5), pair(3, 7));
+        return AgreesInByte(d32, FoldPair(d32, hn::BitCast(d32, even), hn::BitCast(d32, odd)),
+                            expected, shift);
+      } else {
+        // XORs the halves of the halves: blocks of 128 bits come from a, b, a, b.
+        const auto quarters = [](auto a, auto b) HWY_ATTR {
+          return hn::Xor(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
+        };
+        const hn::Repartition<uint64_t, SlotBytes> d64;
+        const auto even = quarters(pair(0, 4), pair(2, 6));
+        const auto odd = quarters(pair(1, 5), pair(3, 7));
+        return AgreesInByte(d64, Fold(hn::BitCast(d64, FoldBlocks(even, odd))), expected, shift);
+      }
+    }
+  }
+
+  // Lane i of `sum` agrees with expected[i] after its bytes, four of a lane, are folded into one.
+  template <class D>
+  static HWY_INLINE uint64_t AgreesInByte(D d, hn::Vec<D> sum,
+                                          const uint32_t* HWY_RESTRICT expected, int shift) {
+    sum = hn::Xor(sum, hn::ShiftRight<16>(sum));
+    sum = hn::Xor(sum, hn::ShiftRight<8>(sum));
+    if constexpr (!View::kHomogeneous) {
+      hn::Vec<D> results;
+      if constexpr (sizeof(hn::TFromD<D>) == 8) {
+        results = hn::PromoteTo(d, hn::LoadU(hn::Rebind<uint32_t, D>(), expected));
+      } else {
+        results = hn::LoadU(d, expected);
+      }
+      sum = hn::Xor(sum, shift == 0 ? results : hn::ShiftRightSame(results, shift));
+    }
+    return MaskToBits(d, hn::Eq(hn::And(sum, hn::Set(d, 0xff)), hn::Zero(d)));
+  }
+
+  // Bit i: key i agrees in all columns of the plane.
+  template <class Ahead>
+  HWY_NOINLINE uint64_t MatchAllBytes(const View& view, uint32_t plane, Ahead ahead) const {
+    const uint8_t* bytes = Plane(view, plane);
+    const int shift = static_cast<int>(RibbonShape::kPlaneColumns * plane);
+    uint64_t word = 0;
+    for (size_t i = 0; i < kRibbonChunk; i += kKeysAtOnce) {
+      const auto key = [i](size_t j) HWY_ATTR { return i + j; };
+      const auto ahead_of_key = [&ahead, i](size_t j) HWY_ATTR { ahead(i + j); };
+      word |= MatchEightBytes(bytes, key, View::kHomogeneous ? nullptr : result_ + i, shift,
+                              ahead_of_key)
+              << i;
+    }
+    return word;
+  }
+
+  // The same for the keys of `word`, which is not 0; those that agree stay.
+  HWY_NOINLINE uint64_t MatchSurvivorsBytes(const View& view, uint64_t word, uint32_t plane) const {
+    const uint8_t* bytes = Plane(view, plane);
+    const int shift = static_cast<int>(RibbonShape::kPlaneColumns * plane);
+    return ForSurvivors(word, [&](const size_t* keys) HWY_ATTR {
+      uint32_t expected[kKeysAtOnce] = {};
+      if constexpr (!View::kHomogeneous) {
+        for (size_t j = 0; j < kKeysAtOnce; ++j) expected[j] = result_[keys[j]];
+      }
+      const auto key = [keys](size_t j) HWY_ATTR { return keys[j]; };
+      return MatchEightBytes(bytes, key, expected, shift, NothingAhead());
+    });
+  }
+
+  // All columns but the first eight, of keys that agree in those.
+  HWY_NOINLINE uint64_t MatchLaterColumns(const View& view, uint64_t word) {
+    if (hwy::PopCount(word) <= kFewSurvivors) {
+      uint64_t agreeing = 0;
+      for (; word != 0; word &= word - 1) {
+        const auto key = static_cast<size_t>(std::countr_zero(word));
+        const RibbonHash equation(row_[0][key], row_[kRowWords - 1][key]);
+        const uint32_t result = View::kHomogeneous ? 0 : result_[key];
+        agreeing |= uint64_t{view.AgreesFromPlane(1, start_[key], equation, result)} << key;
+      }
+      return agreeing;
+    }
+    const uint32_t planes = view.shape.planes();
+    const bool words = view.shape.max_word_columns() != 0;
+    if (words) PreparePieces(view);
+    if (view.prefetch) {
+      for (uint64_t left = word; left != 0; left &= left - 1) {
+        const auto key = static_cast<size_t>(std::countr_zero(left));
+        for (uint32_t p = 1; p < planes; ++p) {
+          hwy::Prefetch(Plane(view, p) + start_[key]);
+          hwy::Prefetch(Plane(view, p) + start_[key] + 64 * kRowWords - 1);
+        }
+        if (words) {
+          hwy::Prefetch(Block(view, 0, key));
+          hwy::Prefetch(Block(view, kPieces - 1, key));
+        }
+      }
+    }
+    for (uint32_t p = 1; p < planes && word != 0; ++p) {
+      word = std::popcount(word) > static_cast<int>(kManySurvivors)
+                 ? word & MatchAllBytes(view, p, NothingAhead())
+                 : MatchSurvivorsBytes(view, word, p);
+    }
+    return words ? MatchWords(view, word, 0) : word;
+  }
+
+  // Calls match(keys) for eight keys of `word` at once, which is not 0, and returns the bits of
+  // those whose bit is set in the result. Always eight, so that the number of survivors is nothing
+  // to guess: some key stands in for those that are missing.
+  template <class Match>
+  static HWY_INLINE uint64_t ForSurvivors(uint64_t word, Match&& match) {
+    uint64_t agreeing = 0;
+    do {
+      const size_t left = hwy::PopCount(word);
+      size_t keys[kKeysAtOnce];
+      for (size_t j = 0; j < kKeysAtOnce; ++j) {
+        keys[j] = static_cast<size_t>(std::countr_zero(word)) % kRibbonChunk;
+        word &= word - 1;
+      }
+      uint64_t right = match(static_cast<const size_t*>(keys));
+      if (left < kKeysAtOnce) right &= (uint64_t{1} << left) - 1;
+      for (size_t j = 0; j < kKeysAtOnce; ++j) agreeing |= (right >> j & 1) << keys[j];
+    } while (word != 0);
+    return agreeing;
+  }
+
+  // --- Columns in words ---
+
+  // The columns from `first` on of the keys of `word`.
+  HWY_INLINE uint64_t MatchWords(const View& view, uint64_t word, size_t first) const {
+    const size_t columns = view.shape.max_word_columns();
+    for (; first < columns && word != 0; first += hn::Lanes(RibbonLanes())) {
+      const auto from = static_cast<uint32_t>(first);
+      word = hwy::PopCount(word) > kManySurvivors ? word & MatchAll(view, from, NothingAhead())
+                                                  : MatchSurvivors(view, word, from);
+    }
+    return word;
   }
 
   // Columns [first, first + lanes) of a key, each to be reduced to its parity.
@@ -202,25 +491,28 @@ class RibbonChunk {
       const uint32_t lanes = static_cast<uint32_t>(hn::Lanes(RibbonLanes()));
       for (uint32_t j = 0; j < lanes; ++j) {
         const uint64_t bit = uint64_t{0x0101010101010101} << j;
-        always[j] = first + j < shape.columns ? bit : 0;
-        if_wide[j] = first + j == shape.columns ? bit : 0;
+        always[j] = first + j < shape.word_columns() ? bit : 0;
+        if_wide[j] = first + j == shape.word_columns() ? bit : 0;
       }
-      has_wide_column = kMixed && first <= shape.columns && shape.columns < first + lanes;
-      first_wide_index = static_cast<int64_t>(shape.WordIndex(shape.first_wide_block));
+      has_wide_column =
+          kMixed && first <= shape.word_columns() && shape.word_columns() < first + lanes;
+      first_result = first + RibbonShape::kPlaneColumns * shape.planes();
+      first_wide_start = shape.first_wide_block * RibbonShape::kBlockSlots;
     }
 
-    uint32_t first;
+    uint32_t first;         // of the columns in words
+    uint32_t first_result;  // the same column among all
     bool has_wide_column;
-    int64_t first_wide_index;
+    uint64_t first_wide_start;
     HWY_ALIGN uint64_t always[8];
     HWY_ALIGN uint64_t if_wide[8];
   };
 
   HWY_INLINE uint8_t Expected(const Group& group, size_t key) const {
-    return static_cast<uint8_t>(result_[key] >> group.first);
+    return static_cast<uint8_t>(result_[key] >> group.first_result);
   }
   HWY_INLINE uint8_t Wide(const Group& group, size_t key) const {
-    return static_cast<int64_t>(index_[0][key]) > group.first_wide_index - 1 ? 0xff : 0;
+    return start_[key] >= group.first_wide_start ? 0xff : 0;
   }
 
   HWY_INLINE hn::Vec<hn::Repartition<uint32_t, RibbonLanes>> FoldKeys(const View& view,
@@ -273,7 +565,8 @@ class RibbonChunk {
   }
 
   // Bit i: key i agrees in all of its columns among [first, first + lanes).
-  HWY_NOINLINE uint64_t MatchAll(const View& view, uint32_t first) const {
+  template <class Ahead>
+  HWY_NOINLINE uint64_t MatchAll(const View& view, uint32_t first, Ahead ahead) const {
     const Group group(view.shape, first);
     HWY_ALIGN uint8_t expected[kRibbonChunk] = {};
     HWY_ALIGN uint8_t wide[kRibbonChunk] = {};
@@ -284,39 +577,31 @@ class RibbonChunk {
       for (size_t i = 0; i < kRibbonChunk; ++i) wide[i] = Wide(group, i);
     }
     uint64_t word = 0;
-    for (size_t i = 0; i < n_; i += kKeysAtOnce) {
-      const auto key = [i](size_t j) HWY_ATTR { return i + j; };
+    for (size_t i = 0; i < kRibbonChunk; i += kKeysAtOnce) {
+      const auto key = [&ahead, i](size_t j) HWY_ATTR {
+        ahead(i + j);
+        return i + j;
+      };
       word |= MatchEight(view, group, key, EightBytes(expected + i), EightBytes(wide + i)) << i;
     }
     return word;
   }
 
-  // The same for the keys of `word`, which is not 0; those that agree stay. Always eight steps, so
-  // that the number of survivors is nothing to guess: key 0 stands in for those that are missing.
+  // The same for the keys of `word`, which is not 0; those that agree stay.
   HWY_NOINLINE uint64_t MatchSurvivors(const View& view, uint64_t word, uint32_t first) const {
     const Group group(view.shape, first);
-    uint64_t agreeing = 0;
-    do {
-      const size_t left = hwy::PopCount(word);
-      size_t keys[kKeysAtOnce];
+    return ForSurvivors(word, [&](const size_t* keys) HWY_ATTR {
       uint64_t expected = 0;
       uint64_t wide = 0;
       for (size_t j = 0; j < kKeysAtOnce; ++j) {
-        keys[j] = static_cast<size_t>(std::countr_zero(word)) % kRibbonChunk;
-        word &= word - 1;
         if constexpr (!View::kHomogeneous) {
           expected |= uint64_t{Expected(group, keys[j])} << (8 * j);
         }
         if constexpr (kMixed) wide |= uint64_t{Wide(group, keys[j])} << (8 * j);
       }
-      const auto key = [&keys](size_t j) HWY_ATTR { return keys[j]; };
-      uint64_t right = MatchEight(view, group, key, expected, wide);
-      if (left < kKeysAtOnce) right &= (uint64_t{1} << left) - 1;
-      for (; right != 0; right &= right - 1) {
-        agreeing |= uint64_t{1} << keys[std::countr_zero(right)];
-      }
-    } while (word != 0);
-    return agreeing;
+      const auto key = [keys](size_t j) HWY_ATTR { return keys[j]; };
+      return MatchEight(view, group, key, expected, wide);
+    });
   }
 
   static HWY_INLINE uint64_t EightBytes(const uint8_t* HWY_RESTRICT bytes) {
@@ -326,53 +611,78 @@ class RibbonChunk {
   }
 
   size_t n_;
+  HWY_ALIGN uint64_t start_[kRibbonChunk];
+  HWY_ALIGN uint64_t row_[kRowWords][kRibbonChunk];
+  HWY_ALIGN uint32_t result_[View::kHomogeneous ? 1 : kRibbonChunk];
+  // Of columns in words only:
   HWY_ALIGN uint64_t index_[kIndices][kRibbonChunk];  // of the first word of each block
   HWY_ALIGN uint64_t piece_[kPieces][kRibbonChunk];   // the row, cut at the borders of blocks
-  HWY_ALIGN uint64_t result_[View::kHomogeneous ? 1 : kRibbonChunk];
 };
 
-struct RibbonAnswer {
-  // Chunks inside a sub-batch are pipelined: the lines of one are on their way while the one
-  // before is answered.
-  static constexpr size_t kSubBatch = 16 * kRibbonChunk;
-
-  template <bool kMixed, class View>
-  static HWY_INLINE void MixedWords(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
-                                    uint64_t* HWY_RESTRICT words) {
-    RibbonChunk<View, kMixed> chunks[2];
+struct RibbonLoops {
+  // Gives `use` the answers of each 64 keys in order, in bits.
+  template <Columns kColumns, class View, class Use>
+  static HWY_INLINE void Chunks(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
+                                Use&& use) {
+    using Chunk = RibbonChunk<View, kColumns>;
+    Chunk chunks[2];
+    const auto in_chunk = [n](size_t i) HWY_ATTR { return HWY_MIN(kRibbonChunk, n - i); };
     if (!view.prefetch) {
       for (size_t i = 0; i < n; i += kRibbonChunk) {
-        chunks[0].Prepare(view, hashes + i, HWY_MIN(kRibbonChunk, n - i));
-        words[i / kRibbonChunk] = chunks[0].Answers(view);
+        chunks[0].Prepare(view, hashes + i, in_chunk(i));
+        use(chunks[0].Answers(view, typename Chunk::NothingAhead()));
       }
       return;
     }
-    const auto start_chunk = [&](size_t i) HWY_ATTR {
-      RibbonChunk<View, kMixed>& chunk = chunks[i / kRibbonChunk % 2];
-      chunk.Prepare(view, hashes + i, HWY_MIN(kRibbonChunk, n - i));
-      chunk.Prefetch(view);
-    };
-    start_chunk(0);
+    // A processor has few lines in flight: a burst of prefetches waits for them, one for each key
+    // tested does not.
+    if (n == 0) return;
+    chunks[0].Prepare(view, hashes, in_chunk(0));
+    for (size_t j = 0; j < kRibbonChunk; ++j) chunks[0].Prefetch(view, j);
     for (size_t i = 0; i < n; i += kRibbonChunk) {
-      if (i + kRibbonChunk < n) start_chunk(i + kRibbonChunk);
-      words[i / kRibbonChunk] = chunks[i / kRibbonChunk % 2].Answers(view);
+      Chunk& now = chunks[i / kRibbonChunk % 2];
+      const size_t next_i = i + kRibbonChunk;
+      if (next_i < n) {
+        Chunk& next = chunks[next_i / kRibbonChunk % 2];
+        next.Prepare(view, hashes + next_i, in_chunk(next_i));
+        use(now.Answers(view, typename Chunk::PrefetchAhead{&next, &view}));
+      } else {
+        use(now.Answers(view, typename Chunk::NothingAhead()));
+      }
     }
   }
 
-  template <class View>
-  static void Words(const View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
-                    uint64_t* HWY_RESTRICT words) {
-    if constexpr (std::is_same_v<View, Ribbon::NoKeys>) {
-      std::fill_n(words, (n + 63) / 64, uint64_t{0});
-    } else if (view.shape.first_wide_block < view.shape.blocks) {
-      MixedWords<true>(view, hashes, n, words);
-    } else {
-      MixedWords<false>(view, hashes, n, words);
-    }
+  template <class Use>
+  static HWY_INLINE void Words(const Ribbon::View& any_view, const uint64_t* hashes, size_t n,
+                               Use&& use) {
+    SpecializeView(any_view, [&](const auto& view_ref) HWY_ATTR {
+      const auto view = view_ref;
+      if constexpr (std::is_same_v<decltype(view), const Ribbon::NoKeys>) {
+        for (size_t i = 0; i < n; i += kRibbonChunk) use(0);
+      } else if (view.shape.planes() != 0) {
+        Chunks<Columns::kBytes>(view, hashes, n, use);
+      } else if (view.shape.first_wide_block < view.shape.blocks) {
+        Chunks<Columns::kMixedWords>(view, hashes, n, use);
+      } else {
+        Chunks<Columns::kWords>(view, hashes, n, use);
+      }
+    });
+  }
+
+  static uint64_t Count(const Ribbon::View& view, const uint64_t* hashes, size_t n) {
+    uint64_t count = 0;
+    Words(view, hashes, n, [&](uint64_t word) HWY_ATTR { count += hwy::PopCount(word); });
+    return count;
+  }
+
+  static void Bits(const Ribbon::View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
+    Words(view, hashes, n, [&](uint64_t word) HWY_ATTR { *bits++ = word; });
   }
 };
 
-Kernel<Ribbon::View> RibbonKernel() { return BatchedLoops<Ribbon::View, RibbonAnswer>::Make(); }
+Kernel<Ribbon::View> RibbonKernel() {
+  return MakeKernel<Ribbon::View>(&RibbonLoops::Count, &RibbonLoops::Bits);
+}
 
 #else  // HWY_SCALAR: one lane has nothing to fold
 

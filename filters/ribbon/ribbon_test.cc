@@ -109,7 +109,8 @@ TEST(RibbonTest, LaterAttemptsAreReportedAndSurviveTheWire) {
       const uint64_t mixed = RibbonHash::Mix(hash, view.salt);
       const RibbonHash equation(mixed);
       const uint64_t mask = (uint64_t{1} << view.shape.max_columns()) - 1;
-      banding->Add<true>(RibbonHash::Start(mixed, view.starts), equation.CoefficientRow<uint64_t>(),
+      banding->Add<true>(RibbonHash::Start(mixed, view.starts),
+                         equation.ByteCoefficientRow<uint64_t>(),
                          static_cast<uint32_t>(equation.ResultRow<uint64_t>() & mask));
     }
     std::vector<uint64_t> words(view.shape.words());
