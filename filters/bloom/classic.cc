@@ -66,11 +66,6 @@ InsertStatus ClassicBloom::Insert(uint64_t value) {
   return InsertStatus::kOk;
 }
 
-std::span<const Kernel<ClassicBloom::View>> ClassicBloom::Kernels() {
-  static const auto kernels = ScalarKernels<View>();
-  return kernels;
-}
-
 Details ClassicBloom::GetDetails() const {
   return {{"k", static_cast<double>(k_)}, {"bits", static_cast<double>(bits_)}};
 }

@@ -21,6 +21,7 @@
 
 #include "filters/bloom/bit_array.h"
 #include "filters/filter.h"
+#include "filters/simd/prefetch.h"
 #include "filters/table.h"
 #include "filters/theory.h"
 
@@ -70,6 +71,7 @@ class ClassicBloom {
     uint64_t bits;
     uint64_t seed;
     uint32_t k;
+    bool prefetch;  // batched lookups prefetch their lines
 
     // `value`: an integer key, or the hash of a key that was hashed before.
     bool MayContain(uint64_t value) const noexcept {
@@ -95,7 +97,9 @@ class ClassicBloom {
   // Never refused; each key beyond the number that Build was given raises the FPR.
   InsertStatus Insert(uint64_t value);
 
-  View view() const { return {table_.As<uint64_t>(), bits_, params_.seed, k_}; }
+  View view() const {
+    return {table_.As<uint64_t>(), bits_, params_.seed, k_, PrefetchPays(table_.size())};
+  }
   bool MayContain(uint64_t value) const noexcept { return view().MayContain(value); }
   bool MayContainBytes(std::string_view key) const noexcept {
     return view().MayContainBytes(key);
