@@ -35,7 +35,8 @@ namespace HWY_NAMESPACE {
 //   T                          uint32_t or uint64_t, the lanes of states and positions
 //   D                          the vectors of T
 //   kStates                    values that a key carries from probe to probe
-//   kPositionIsState           state 0 is the position of the next probe
+//   kPositionIsState           state 0 is the position of the next probe; otherwise positions are
+//                              dear, and are computed for some vectors before the first is tested
 //   Begin(hashes, states)      states[s], before probe 0, of a vector of T keys
 //   Position(states, i)        position of probe i, in [0, bits), from vectors of states
 //   Next(states, i)            from probe i to the next
@@ -47,10 +48,12 @@ class ProbeRounds {
   using V = hn::Vec<D>;
   static constexpr size_t kStates = Probes::kStates;
   static constexpr size_t kPadding = 64 / sizeof(T);  // whole vectors are stored at the end
-  static constexpr bool kKeepPositions = kPrefetch && !Probes::kPositionIsState;
+  static constexpr bool kKeepPositions = !Probes::kPositionIsState;
+  static constexpr uint32_t kMaxProbesPerRound = kPrefetch ? 1 : 2;
 
  public:
-  static constexpr size_t kSubBatch = 1024;
+  // Small enough that all of it stays in L1 beside the lines that are on their way.
+  static constexpr size_t kSubBatch = 4096 / sizeof(T);
 
   ProbeRounds(const Probes& probes, const uint64_t* words, uint32_t k)
       : probes_(probes), table_(reinterpret_cast<const T*>(words)), k_(k) {}
@@ -109,24 +112,21 @@ class ProbeRounds {
     size_t left = 0;
     for (size_t from = 0; from < undecided; from += lanes) {
       V states[kStates];
-      V position;
-      if (kPrefetch) {
-        for (; ahead < std::min(from + kAhead, undecided); ahead += lanes) Prefetch(first, ahead);
-        if (ahead >= undecided && next_ahead + lanes <= left && first + 1 < k_) {
-          Prefetch(first + 1, next_ahead);
-          next_ahead += lanes;
+      if (kPrefetch || (kKeepPositions && ahead == from)) {
+        for (; ahead < std::min(from + kAhead, undecided); ahead += lanes) {
+          Prepare<kProbes>(first, ahead);
         }
       }
-      for (size_t s = 0; s < kStates; ++s) states[s] = hn::Load(d, states_[s] + from);
-      if (kKeepPositions) {
-        position = hn::Load(d, positions_ + from);
-      } else {
-        position = probes_.Position(states, first);
+      if (kPrefetch && ahead >= undecided && next_ahead + lanes <= left && first + 1 < k_) {
+        Prepare<1>(first + 1, next_ahead);
+        next_ahead += lanes;
       }
+      for (size_t s = 0; s < kStates; ++s) states[s] = hn::Load(d, states_[s] + from);
       const V keys = hn::Load(d, keys_ + from);
       auto tested = hn::Set(di, -1);  // the sign bits count
       for (uint32_t p = 0; p < kProbes; ++p) {
-        if (p != 0) position = probes_.Position(states, first + p);
+        const V position = kKeepPositions ? hn::Load(d, positions_[p] + from)
+                                          : probes_.Position(states, first + p);
         const V word = GatherWords(d, table_, hn::ShiftRight<kWordShift>(position));
         const V bit_on_top = hn::Shl(word, hn::AndNot(position, hn::Set(d, kInWord)));
         tested = hn::And(tested, hn::BitCast(di, bit_on_top));
@@ -143,18 +143,25 @@ class ProbeRounds {
     return left;
   }
 
-  // The lines of probe i of a vector of keys from key `from` on.
-  HWY_INLINE void Prefetch(uint32_t i, size_t from) {
+  // What a vector of keys, from key `from` on, needs before a round from probe `first` on: positions
+  // and lines.
+  template <uint32_t kProbes>
+  HWY_INLINE void Prepare(uint32_t first, size_t from) {
     const D d;
     const T* positions = states_[0];
     if constexpr (kKeepPositions) {
       V states[kStates];
       for (size_t s = 0; s < kStates; ++s) states[s] = hn::Load(d, states_[s] + from);
-      hn::Store(probes_.Position(states, i), d, positions_ + from);
-      positions = positions_;
+      for (uint32_t p = 0; p < kProbes; ++p) {
+        hn::Store(probes_.Position(states, first + p), d, positions_[p] + from);
+        probes_.Next(states, first + p);
+      }
+      positions = positions_[0];
     }
-    for (size_t j = from; j < from + hn::Lanes(d); ++j) {
-      hwy::Prefetch(table_ + positions[j] / (sizeof(T) * 8));
+    if constexpr (kPrefetch) {
+      for (size_t j = from; j < from + hn::Lanes(d); ++j) {
+        hwy::Prefetch(table_ + positions[j] / (sizeof(T) * 8));
+      }
     }
   }
 
@@ -168,7 +175,7 @@ class ProbeRounds {
   size_t prefetched_;  // keys in front whose next line is on its way
   HWY_ALIGN T states_[kStates][kSubBatch + kPadding];
   HWY_ALIGN T keys_[kSubBatch + kPadding];
-  HWY_ALIGN T positions_[kKeepPositions ? kSubBatch + kPadding : 1];
+  HWY_ALIGN T positions_[kMaxProbesPerRound][kKeepPositions ? kSubBatch + kPadding : 1];
 };
 
 // Both batched loops of a filter. `ProbesOf<V>::Call(view, use)`, for the specialised view V, calls
