@@ -24,6 +24,7 @@ class ClassicProbes {
   using T = uint64_t;
   using D = hn::CappedTag<T, 8>;
   using V = hn::Vec<D>;
+  static constexpr size_t kMaxProbes = ClassicBloom::kMaxProbes;
   static constexpr size_t kStates = 1;  // what all hash functions share of the key
   static constexpr bool kPositionIsState = false;
 
@@ -63,10 +64,26 @@ Kernel<ClassicBloom::View> ClassicBloomKernel() {
   return RoundLoops<ClassicBloom::View, ClassicProbesOf>::Make();
 }
 
+void ClassicBloomInsertPart(const ClassicBloom::View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                       BitRange part) {
+  RoundLoops<ClassicBloom::View, ClassicProbesOf>::Insert(view, words, hashes, n, part);
+}
+
 #else  // HWY_SCALAR: rounds of one key
 
 Kernel<ClassicBloom::View> ClassicBloomKernel() {
   return ReferenceKernel<ClassicBloom::View>(TargetName(HWY_TARGET));
+}
+
+void ClassicBloomInsertPart(const ClassicBloom::View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                       BitRange part) {
+  SetBitsOfKeys<ClassicBloom::kMaxProbes>(
+      words, n, view.k, view.prefetch, part, [&](size_t key, uint64_t* out) {
+        for (uint32_t i = 0; i < view.k; ++i) {
+          const uint64_t seed = ClassicBloom::HashSeed(view.seed, i);
+          out[i] = ClassicBloom::Position(HashU64(hashes[key], seed), view.bits);
+        }
+      });
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -79,11 +96,17 @@ HWY_AFTER_NAMESPACE();
 namespace filterbench {
 
 HWY_EXPORT(ClassicBloomKernel);
+HWY_EXPORT(ClassicBloomInsertPart);
 
 std::span<const Kernel<ClassicBloom::View>> ClassicBloom::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(ClassicBloomKernel)(); });
   return kernels;
+}
+
+void ClassicBloom::InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                        BitRange part) {
+  HWY_DYNAMIC_DISPATCH(ClassicBloomInsertPart)(view, words, hashes, n, part);
 }
 
 }  // namespace filterbench

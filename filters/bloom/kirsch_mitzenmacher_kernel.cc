@@ -28,6 +28,7 @@ class KmProbes {
   using T = LaneType;
   using D = hn::CappedTag<T, 64 / sizeof(T)>;
   using V = hn::Vec<D>;
+  static constexpr size_t kMaxProbes = KmBloom::kMaxProbes;
   static constexpr size_t kStates = 2;  // position, step
   static constexpr bool kPositionIsState = true;
 
@@ -102,10 +103,28 @@ struct KmProbesOf {
 
 Kernel<KmBloom::View> KmBloomKernel() { return RoundLoops<KmBloom::View, KmProbesOf>::Make(); }
 
+void KmBloomInsertPart(const KmBloom::View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                       BitRange part) {
+  RoundLoops<KmBloom::View, KmProbesOf>::Insert(view, words, hashes, n, part);
+}
+
 #else  // HWY_SCALAR: rounds of one key
 
 Kernel<KmBloom::View> KmBloomKernel() {
   return ReferenceKernel<KmBloom::View>(TargetName(HWY_TARGET));
+}
+
+void KmBloomInsertPart(const KmBloom::View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                       BitRange part) {
+  view.Specialize([=](const auto& fixed) {
+    SetBitsOfKeys<KmBloom::kMaxProbes>(words, n, view.k, view.prefetch, part,
+                                       [&](size_t key, uint64_t* out) {
+                                         auto walk = fixed.WalkFor(hashes[key]);
+                                         for (uint32_t i = 0; i < fixed.k; ++i, walk.Next()) {
+                                           out[i] = walk.position;
+                                         }
+                                       });
+  });
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -118,11 +137,17 @@ HWY_AFTER_NAMESPACE();
 namespace filterbench {
 
 HWY_EXPORT(KmBloomKernel);
+HWY_EXPORT(KmBloomInsertPart);
 
 std::span<const Kernel<KmBloom::View>> KmBloom::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(KmBloomKernel)(); });
   return kernels;
+}
+
+void KmBloom::InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                        BitRange part) {
+  HWY_DYNAMIC_DISPATCH(KmBloomInsertPart)(view, words, hashes, n, part);
 }
 
 }  // namespace filterbench

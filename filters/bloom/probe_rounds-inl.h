@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "filters/bloom/bit_array.h"
 #include "filters/simd/gather-inl.h"
 #include "filters/simd/hwy_compat-inl.h"
 #include "filters/simd/loops-inl.h"
@@ -34,6 +35,7 @@ namespace HWY_NAMESPACE {
 // `Probes` says how keys become positions:
 //   T                          uint32_t or uint64_t, the lanes of states and positions
 //   D                          the vectors of T
+//   kMaxProbes                 the largest k
 //   kStates                    values that a key carries from probe to probe
 //   kPositionIsState           state 0 is the position of the next probe; otherwise positions are
 //                              dear, and are computed for some vectors before the first is tested
@@ -178,7 +180,65 @@ class ProbeRounds {
   HWY_ALIGN T positions_[kMaxProbesPerRound][kKeepPositions ? kSubBatch + kPadding : 1];
 };
 
-// Both batched loops of a filter. `ProbesOf<V>::Call(view, use)`, for the specialised view V, calls
+// Sets the bits of n keys that lie in `part`. Where prefetching, the lines of a batch of keys are
+// asked for one by one between the writes of the batch before.
+template <bool kPrefetch, bool kWholeTable, class Probes>
+HWY_INLINE void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words, uint32_t k,
+                             const uint64_t* HWY_RESTRICT hashes, size_t n, BitRange part) {
+  using T = typename Probes::T;
+  using D = typename Probes::D;
+  constexpr size_t kBatch = 32;
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  HWY_ALIGN T positions[2][kBatch * Probes::kMaxProbes];
+  size_t counts[2] = {0, 0};
+  const auto prepare = [&](size_t first, T* HWY_RESTRICT out) HWY_ATTR {
+    HWY_ALIGN uint64_t last_hashes[kBatch];
+    const uint64_t* batch = hashes + first;
+    if (first + kBatch > n) {
+      // The last key again and again sets no other bits.
+      std::fill(std::copy(batch, hashes + n, last_hashes), last_hashes + kBatch, hashes[n - 1]);
+      batch = last_hashes;
+    }
+    for (size_t i = 0; i < kBatch; i += lanes) {
+      hn::Vec<D> states[Probes::kStates];
+      probes.Begin(batch + i, states);
+      for (uint32_t p = 0; p < k; ++p) {
+        hn::Store(probes.Position(states, p), d, out + p * kBatch + i);
+        probes.Next(states, p);
+      }
+    }
+    if constexpr (kWholeTable) return kBatch * k;
+    size_t count = 0;
+    for (size_t p = 0; p < kBatch * k; ++p) {
+      const T position = out[p];
+      out[count] = position;
+      count += part.Contains(position) ? 1 : 0;
+    }
+    return count;
+  };
+  for (size_t first = 0, b = 0; first < n; first += kBatch, b ^= 1) {
+    if (!kPrefetch || first == 0) counts[b] = prepare(first, positions[b]);
+    size_t next_count = 0;
+    if (kPrefetch && first + kBatch < n) {
+      next_count = counts[b ^ 1] = prepare(first + kBatch, positions[b ^ 1]);
+    }
+    const T* HWY_RESTRICT now = positions[b];
+    const T* HWY_RESTRICT next = positions[b ^ 1];
+    const size_t count = counts[b];
+    size_t p = 0;
+    if constexpr (kPrefetch) {
+      for (; p < std::min(count, next_count); ++p) {
+        hwy::Prefetch(words + next[p] / 64);
+        SetBit(words, now[p]);
+      }
+      for (size_t q = p; q < next_count; ++q) hwy::Prefetch(words + next[q] / 64);
+    }
+    for (; p < count; ++p) SetBit(words, now[p]);
+  }
+}
+
+// Batched lookups and insertion of a filter. `ProbesOf<V>::Call(view, use)`, for the specialised view V, calls
 // `use` with the Probes of the view.
 template <class View, template <class> class ProbesOf>
 struct RoundLoops {
@@ -217,6 +277,22 @@ struct RoundLoops {
   }
   static void Bits(const View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
     Run(view, hashes, n, bits);
+  }
+
+  static void Insert(const View& any_view, uint64_t* words, const uint64_t* hashes, size_t n,
+                     BitRange part) {
+    SpecializeView(any_view, [=](const auto& view) HWY_ATTR {
+      ProbesOf<std::decay_t<decltype(view)>>::Call(view, [&](const auto& probes) HWY_ATTR {
+        const bool whole_table = part.size >= view.bits;
+        if (view.prefetch && whole_table) {
+          InsertProbes<true, true>(probes, words, view.k, hashes, n, part);
+        } else if (view.prefetch) {
+          InsertProbes<true, false>(probes, words, view.k, hashes, n, part);
+        } else {
+          InsertProbes<false, false>(probes, words, view.k, hashes, n, part);
+        }
+      });
+    });
   }
 
   static Kernel<View> Make() { return MakeKernel<View>(&Count, &Bits); }
