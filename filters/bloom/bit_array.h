@@ -107,7 +107,8 @@ struct BitRange {
 
 // Calls insert(part) for parts of whole cache lines that together are the table, each in its own
 // thread where there are several: no two write to the same line, and the bytes do not depend on the
-// number of threads.
+// number of threads. Every thread computes the positions of all keys, so this pays where writing
+// costs more than that: in tables beyond the second-level cache.
 template <class InsertPart>
 void InsertInParts(uint64_t bits, unsigned threads, const InsertPart& insert) {
   if (threads <= 1) return insert(BitRange{0, bits});
@@ -125,9 +126,9 @@ void InsertInParts(uint64_t bits, unsigned threads, const InsertPart& insert) {
 }
 
 // Sets the bits of n keys that lie in `part`. `positions(i, out)` writes the k <= kMaxProbes
-// positions of key i. Where `prefetch`, the positions of a batch of keys are computed and their lines
-// fetched before the first is written, since the misses of one key alone would not fill the memory
-// system.
+// positions of key i. Where `prefetch`, the positions of a batch of keys are computed and their
+// lines fetched before the first is written, since the misses of one key alone would not fill the
+// memory system.
 template <uint32_t kMaxProbes, class Positions>
 void SetBitsOfKeys(uint64_t* words, size_t n, uint32_t k, bool prefetch, BitRange part,
                    const Positions& positions) {

@@ -38,8 +38,8 @@ Result<ClassicBloom> ClassicBloom::Build(std::span<const uint64_t> values, const
 }
 
 void ClassicBloom::InsertAll(std::span<const uint64_t> values, unsigned threads) {
-  InsertInParts(bits_, threads, [values, view = view(), words = table_.As<uint64_t>()](
-                                    BitRange part) {
+  uint64_t* words = table_.As<uint64_t>();
+  InsertInParts(bits_, view().prefetch ? threads : 1, [=, view = view()](BitRange part) {
     InsertPart(view, words, values.data(), values.size(), part);
   });
 }

@@ -40,8 +40,8 @@ Result<KmBloom> KmBloom::Build(std::span<const uint64_t> hashes, const Params& p
 }
 
 void KmBloom::InsertAll(std::span<const uint64_t> hashes, unsigned threads) {
-  InsertInParts(bits_, threads, [hashes, view = view(), words = table_.As<uint64_t>()](
-                                    BitRange part) {
+  uint64_t* words = table_.As<uint64_t>();
+  InsertInParts(bits_, view().prefetch ? threads : 1, [=, view = view()](BitRange part) {
     InsertPart(view, words, hashes.data(), hashes.size(), part);
   });
 }

@@ -1,5 +1,9 @@
 // Lookups of KmBloom in rounds over keys (filters/bloom/probe_rounds-inl.h); starts and steps come
 // from vectors of hashes.
+//
+// With 128-bit vectors present keys gain little: on Zen 3, in cache, SSE4 takes 0.25 of the scalar
+// time for absent keys, 0.5 mixed, 0.9 for present ones; SSSE3, which lacks 32-bit Min and variable
+// shifts, 0.4, 0.75 and 1.55.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/bloom/kirsch_mitzenmacher_kernel.cc"
@@ -146,7 +150,7 @@ std::span<const Kernel<KmBloom::View>> KmBloom::Kernels() {
 }
 
 void KmBloom::InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
-                        BitRange part) {
+                         BitRange part) {
   HWY_DYNAMIC_DISPATCH(KmBloomInsertPart)(view, words, hashes, n, part);
 }
 

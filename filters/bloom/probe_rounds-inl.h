@@ -145,8 +145,8 @@ class ProbeRounds {
     return left;
   }
 
-  // What a vector of keys, from key `from` on, needs before a round from probe `first` on: positions
-  // and lines.
+  // What a vector of keys, from key `from` on, needs before a round from probe `first` on: its
+  // positions and lines.
   template <uint32_t kProbes>
   HWY_INLINE void Prepare(uint32_t first, size_t from) {
     const D d;
@@ -183,14 +183,17 @@ class ProbeRounds {
 // Sets the bits of n keys that lie in `part`. Where prefetching, the lines of a batch of keys are
 // asked for one by one between the writes of the batch before.
 template <bool kPrefetch, bool kWholeTable, class Probes>
-HWY_INLINE void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words, uint32_t k,
+void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words, uint32_t k,
                              const uint64_t* HWY_RESTRICT hashes, size_t n, BitRange part) {
   using T = typename Probes::T;
   using D = typename Probes::D;
   constexpr size_t kBatch = 32;
   const D d;
   const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN T positions[2][kBatch * Probes::kMaxProbes];
+  const auto part_first = hn::Set(d, static_cast<T>(part.first));
+  const auto part_size = hn::Set(d, static_cast<T>(part.size));
+  // Whole vectors are stored at the end.
+  HWY_ALIGN T positions[2][kBatch * Probes::kMaxProbes + 64 / sizeof(T)];
   size_t counts[2] = {0, 0};
   const auto prepare = [&](size_t first, T* HWY_RESTRICT out) HWY_ATTR {
     HWY_ALIGN uint64_t last_hashes[kBatch];
@@ -200,20 +203,22 @@ HWY_INLINE void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words,
       std::fill(std::copy(batch, hashes + n, last_hashes), last_hashes + kBatch, hashes[n - 1]);
       batch = last_hashes;
     }
+    size_t count = 0;
     for (size_t i = 0; i < kBatch; i += lanes) {
       hn::Vec<D> states[Probes::kStates];
       probes.Begin(batch + i, states);
       for (uint32_t p = 0; p < k; ++p) {
-        hn::Store(probes.Position(states, p), d, out + p * kBatch + i);
+        const hn::Vec<D> position = probes.Position(states, p);
+        if constexpr (kWholeTable) {
+          hn::Store(position, d, out + count);
+          count += lanes;
+        } else {
+          const auto mine = hn::Lt(hn::Sub(position, part_first), part_size);
+          StoreSelected(d, position, mine, out + count);
+          count += hn::CountTrue(d, mine);
+        }
         probes.Next(states, p);
       }
-    }
-    if constexpr (kWholeTable) return kBatch * k;
-    size_t count = 0;
-    for (size_t p = 0; p < kBatch * k; ++p) {
-      const T position = out[p];
-      out[count] = position;
-      count += part.Contains(position) ? 1 : 0;
     }
     return count;
   };
@@ -238,8 +243,8 @@ HWY_INLINE void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words,
   }
 }
 
-// Batched lookups and insertion of a filter. `ProbesOf<V>::Call(view, use)`, for the specialised view V, calls
-// `use` with the Probes of the view.
+// Batched lookups and insertion of a filter. `ProbesOf<V>::Call(view, use)`, for the specialised
+// view V, calls `use` with the Probes of the view.
 template <class View, template <class> class ProbesOf>
 struct RoundLoops {
   template <class Rounds>
@@ -283,14 +288,13 @@ struct RoundLoops {
                      BitRange part) {
     SpecializeView(any_view, [=](const auto& view) HWY_ATTR {
       ProbesOf<std::decay_t<decltype(view)>>::Call(view, [&](const auto& probes) HWY_ATTR {
-        const bool whole_table = part.size >= view.bits;
-        if (view.prefetch && whole_table) {
-          InsertProbes<true, true>(probes, words, view.k, hashes, n, part);
-        } else if (view.prefetch) {
-          InsertProbes<true, false>(probes, words, view.k, hashes, n, part);
-        } else {
-          InsertProbes<false, false>(probes, words, view.k, hashes, n, part);
-        }
+        using Probes = std::decay_t<decltype(probes)>;
+        const auto insert = part.size >= view.bits
+                                ? (view.prefetch ? &InsertProbes<true, true, Probes>
+                                                 : &InsertProbes<false, true, Probes>)
+                                : (view.prefetch ? &InsertProbes<true, false, Probes>
+                                                 : &InsertProbes<false, false, Probes>);
+        insert(probes, words, view.k, hashes, n, part);
       });
     });
   }

@@ -1,8 +1,8 @@
 // XXH3-64 of eight-byte keys in vectors, compiled once per target: HashU64 of filters/hash.h.
 //
 // XXH3 of 4 to 8 bytes (xxhash.h, XXH3_len_4to8_64b) is Finish(L(rotl(key, 32) ^ flip)): `flip`
-// depends on the seed only, and L(x) = x ^ rotl(x, 24) ^ rotl(x, 49) is linear over xor. So L of the
-// key is computed once for all hash functions of a key, and L of the flip once for all keys.
+// depends on the seed only, and L(x) = x ^ rotl(x, 24) ^ rotl(x, 49) is linear over xor. So L of
+// the key is computed once for all hash functions of a key, and L of the flip once for all keys.
 
 #if defined(FILTERBENCH_FILTERS_SIMD_XXH3_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FILTERBENCH_FILTERS_SIMD_XXH3_INL_H_
