@@ -5,12 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "filters/result.h"
 #include "filters/table.h"
+#include "filters/wire.h"
 
 namespace filterbench {
 
@@ -47,11 +53,84 @@ inline bool UnusedBitsAreZero(const uint64_t* words, uint64_t bits) {
   return bits % 64 == 0 || words[bits / 64] >> (bits % 64) == 0;
 }
 
-// Sets all bits of n keys, in order. `positions(i, out)` writes the k <= kMaxProbes positions of
-// key i. Where `prefetch`, the positions of a batch of keys are computed and their lines fetched
-// before the first is written, since the misses of one key alone would not fill the memory system.
+// Of a filter, what its wire format holds besides its parameters.
+struct BitArray {
+  uint64_t keys;
+  uint64_t bits;
+  AlignedTable table;
+};
+
+// For so many keys, all zero.
+inline Result<BitArray> MakeBitArray(uint64_t keys, double bits_per_key) {
+  const uint64_t bits = BloomBitsFor(keys, bits_per_key);
+  Result<AlignedTable> table = AllocateBitArray(bits);
+  if (!table) return Error{table.error()};
+  return BitArray{keys, bits, std::move(*table)};
+}
+
+inline constexpr uint32_t kBitArrayWireVersion = 1;
+
+template <class F>
+std::vector<std::byte> WriteBitArray(const typename F::Params& params, uint64_t keys, uint64_t bits,
+                                     std::span<const std::byte> table) {
+  WireWriter writer(F::kInfo.name, kBitArrayWireVersion);
+  WriteParams<F>(writer, params);
+  writer.U64(keys).U64(bits).Bytes(table);
+  return std::move(writer).Finish();
+}
+
+template <class F>
+Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std::byte> wire) {
+  WireReader reader(wire, F::kInfo.name, kBitArrayWireVersion);
+  const typename F::Params params = ReadParams<F>(reader);
+  const uint64_t keys = reader.U64("keys", 0, UINT64_MAX);
+  const uint64_t expected_bits = BloomBitsFor(keys, params.bits_per_key);
+  const uint64_t bits = reader.U64("bits", 1, kMaxBloomBits);
+  if (reader.ok() && bits != expected_bits) {
+    reader.Refuse("bits", fmt::format("is {}, {} keys need {}", bits, keys, expected_bits));
+  }
+  AlignedTable table = reader.Table("table", BitArrayBytes(bits));
+  if (reader.ok() && !UnusedBitsAreZero(table.As<uint64_t>(), bits)) {
+    reader.Refuse("table", fmt::format("has bits set beyond bit {}", bits - 1));
+  }
+  reader.ExpectEnd();
+  if (!reader.ok()) return Error{reader.error()};
+  return std::pair(params, BitArray{keys, bits, std::move(table)});
+}
+
+// A part of the table: positions [first, first + size).
+struct BitRange {
+  uint64_t first;
+  uint64_t size;
+  bool Contains(uint64_t position) const { return position - first < size; }
+};
+
+// Calls insert(part) for parts of whole cache lines that together are the table, each in its own
+// thread where there are several: no two write to the same line, and the bytes do not depend on the
+// number of threads. Every thread computes the positions of all keys, so this pays where writing
+// costs more than that: in tables beyond the second-level cache.
+template <class InsertPart>
+void InsertInParts(uint64_t bits, unsigned threads, const InsertPart& insert) {
+  if (threads <= 1) return insert(BitRange{0, bits});
+  constexpr uint64_t kLineBits = kCacheLineBytes * 8;
+  const uint64_t lines = (bits + kLineBits - 1) / kLineBits;
+  std::vector<std::jthread> workers;
+  for (unsigned t = 0; t < threads; ++t) {
+    const auto first_line = [lines, threads](unsigned part) {
+      return static_cast<uint64_t>(static_cast<unsigned __int128>(lines) * part / threads);
+    };
+    const BitRange part{first_line(t) * kLineBits,
+                        (first_line(t + 1) - first_line(t)) * kLineBits};
+    if (part.size != 0) workers.emplace_back([&insert, part] { insert(part); });
+  }
+}
+
+// Sets the bits of n keys that lie in `part`. `positions(i, out)` writes the k <= kMaxProbes
+// positions of key i. Where `prefetch`, the positions of a batch of keys are computed and their
+// lines fetched before the first is written, since the misses of one key alone would not fill the
+// memory system.
 template <uint32_t kMaxProbes, class Positions>
-void SetBitsOfKeys(uint64_t* words, size_t n, uint32_t k, bool prefetch,
+void SetBitsOfKeys(uint64_t* words, size_t n, uint32_t k, bool prefetch, BitRange part,
                    const Positions& positions) {
   constexpr size_t kBatch = 16;
   uint64_t batch[kBatch * kMaxProbes];
@@ -59,9 +138,13 @@ void SetBitsOfKeys(uint64_t* words, size_t n, uint32_t k, bool prefetch,
     const size_t keys = std::min(kBatch, n - first);
     for (size_t i = 0; i < keys; ++i) positions(first + i, batch + i * k);
     if (prefetch) {
-      for (size_t p = 0; p < keys * k; ++p) __builtin_prefetch(words + batch[p] / 64, 1);
+      for (size_t p = 0; p < keys * k; ++p) {
+        if (part.Contains(batch[p])) __builtin_prefetch(words + batch[p] / 64, 1);
+      }
     }
-    for (size_t p = 0; p < keys * k; ++p) SetBit(words, batch[p]);
+    for (size_t p = 0; p < keys * k; ++p) {
+      if (part.Contains(batch[p])) SetBit(words, batch[p]);
+    }
   }
 }
 

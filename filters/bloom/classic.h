@@ -21,6 +21,7 @@
 
 #include "filters/bloom/bit_array.h"
 #include "filters/filter.h"
+#include "filters/simd/prefetch.h"
 #include "filters/table.h"
 #include "filters/theory.h"
 
@@ -70,6 +71,7 @@ class ClassicBloom {
     uint64_t bits;
     uint64_t seed;
     uint32_t k;
+    bool prefetch;  // batched lookups prefetch their lines
 
     // `value`: an integer key, or the hash of a key that was hashed before.
     bool MayContain(uint64_t value) const noexcept {
@@ -86,6 +88,8 @@ class ClassicBloom {
     }
   };
 
+  // Sized for `keys` keys, holding none.
+  static Result<ClassicBloom> Create(uint64_t keys, const Params& params);
   static Result<ClassicBloom> Build(std::span<const uint64_t> values, const Params& params);
   // Answers MayContainBytes for what was built from byte strings.
   static Result<ClassicBloom> BuildFromBytes(ByteKeys keys, const Params& params);
@@ -94,8 +98,12 @@ class ClassicBloom {
 
   // Never refused; each key beyond the number that Build was given raises the FPR.
   InsertStatus Insert(uint64_t value);
+  // Leaves the bytes of Build over all values, whatever the pieces and the threads.
+  void InsertAll(std::span<const uint64_t> values, unsigned threads = 1);
 
-  View view() const { return {table_.As<uint64_t>(), bits_, params_.seed, k_}; }
+  View view() const {
+    return {table_.As<uint64_t>(), bits_, params_.seed, k_, PrefetchPays(table_.size())};
+  }
   bool MayContain(uint64_t value) const noexcept { return view().MayContain(value); }
   bool MayContainBytes(std::string_view key) const noexcept {
     return view().MayContainBytes(key);
@@ -112,8 +120,10 @@ class ClassicBloom {
   static std::optional<double> TheoryFpr(double bits_per_key);
 
  private:
-  ClassicBloom(const Params& params, uint64_t n, uint64_t bits, AlignedTable table);
-  static Result<ClassicBloom> MakeEmpty(uint64_t n, const Params& params);
+  ClassicBloom(const Params& params, BitArray array);
+  // The bits in `part` of n keys, by the best kernel of this machine.
+  static void InsertPart(const View& view, uint64_t* words, const uint64_t* values, size_t n,
+                         BitRange part);
 
   Params params_;
   uint64_t n_;

@@ -1,14 +1,11 @@
 #include "filters/bloom/kirsch_mitzenmacher.h"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "filters/theory.h"
-#include "filters/wire.h"
 
 namespace filterbench {
 namespace {
-
-constexpr uint32_t kWireVersion = 1;
 
 uint32_t ProbesFor(const KmBloom::Params& params) {
   return params.k != 0 ? params.k : theory::ClassicBloomBestK(params.bits_per_key);
@@ -16,37 +13,37 @@ uint32_t ProbesFor(const KmBloom::Params& params) {
 
 }  // namespace
 
-KmBloom::KmBloom(const Params& params, uint64_t n, uint64_t bits, AlignedTable table)
+KmBloom::KmBloom(const Params& params, BitArray array)
     : params_(params),
-      n_(n),
-      bits_(bits),
+      n_(array.keys),
+      bits_(array.bits),
       k_(ProbesFor(params)),
       forbidden_divisor_(params.probing == Probing::kPlain
-                             ? theory::ForbiddenStepDivisor(bits, static_cast<int>(k_))
+                             ? theory::ForbiddenStepDivisor(bits_, static_cast<int>(k_))
                              : 1),
-      table_(std::move(table)) {
+      table_(std::move(array.table)) {
   report_ = {.attempts = 1,
-             .distinct_keys = n,
+             .distinct_keys = n_,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
+Result<KmBloom> KmBloom::Create(uint64_t keys, const Params& params) {
+  Result<BitArray> array = MakeBitArray(keys, params.bits_per_key);
+  if (!array) return Error{array.error()};
+  return KmBloom(params, std::move(*array));
+}
+
 Result<KmBloom> KmBloom::Build(std::span<const uint64_t> hashes, const Params& params) {
-  const uint64_t bits = BloomBitsFor(hashes.size(), params.bits_per_key);
-  Result<AlignedTable> table = AllocateBitArray(bits);
-  if (!table) return Error{table.error()};
-  KmBloom filter(params, hashes.size(), bits, std::move(*table));
-  uint64_t* words = filter.table_.As<uint64_t>();
-  filter.view().Specialize([hashes, words](const auto& view_ref) {
-    const auto view = view_ref;
-    SetBitsOfKeys<kMaxProbes>(words, hashes.size(), view.k, view.prefetch,
-                              [&](size_t key, uint64_t* out) {
-                                auto walk = view.WalkFor(hashes[key]);
-                                for (uint32_t i = 0; i < view.k; ++i, walk.Next()) {
-                                  out[i] = walk.position;
-                                }
-                              });
-  });
+  Result<KmBloom> filter = Create(hashes.size(), params);
+  if (filter) filter->InsertAll(hashes);
   return filter;
+}
+
+void KmBloom::InsertAll(std::span<const uint64_t> hashes, unsigned threads) {
+  uint64_t* words = table_.As<uint64_t>();
+  InsertInParts(bits_, view().prefetch ? threads : 1, [=, view = view()](BitRange part) {
+    InsertPart(view, words, hashes.data(), hashes.size(), part);
+  });
 }
 
 InsertStatus KmBloom::Insert(uint64_t hash) {
@@ -74,28 +71,13 @@ std::optional<double> KmBloom::TheoryFpr(double bits_per_key) {
 }
 
 std::vector<std::byte> KmBloom::Serialize() const {
-  WireWriter writer(kInfo.name, kWireVersion);
-  WriteParams<KmBloom>(writer, params_);
-  writer.U64(n_).U64(bits_).Bytes(table_.bytes());
-  return std::move(writer).Finish();
+  return WriteBitArray<KmBloom>(params_, n_, bits_, table_.bytes());
 }
 
 Result<KmBloom> KmBloom::Deserialize(std::span<const std::byte> wire) {
-  WireReader reader(wire, kInfo.name, kWireVersion);
-  const Params params = ReadParams<KmBloom>(reader);
-  const uint64_t n = reader.U64("keys", 0, UINT64_MAX);
-  const uint64_t expected_bits = BloomBitsFor(n, params.bits_per_key);
-  const uint64_t bits = reader.U64("bits", 1, kMaxBloomBits);
-  if (reader.ok() && bits != expected_bits) {
-    reader.Refuse("bits", fmt::format("is {}, {} keys need {}", bits, n, expected_bits));
-  }
-  AlignedTable table = reader.Table("table", BitArrayBytes(bits));
-  if (reader.ok() && !UnusedBitsAreZero(table.As<uint64_t>(), bits)) {
-    reader.Refuse("table", fmt::format("has bits set beyond bit {}", bits - 1));
-  }
-  reader.ExpectEnd();
-  if (!reader.ok()) return Error{reader.error()};
-  return KmBloom(params, n, bits, std::move(table));
+  auto read = ReadBitArray<KmBloom>(wire);
+  if (!read) return Error{read.error()};
+  return KmBloom(read->first, std::move(read->second));
 }
 
 }  // namespace filterbench

@@ -153,12 +153,16 @@ class KmBloom {
     }
   };
 
+  // Sized for `keys` keys, holding none.
+  static Result<KmBloom> Create(uint64_t keys, const Params& params);
   static Result<KmBloom> Build(std::span<const uint64_t> hashes, const Params& params);
   static Result<KmBloom> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;
 
   // Never refused; each key beyond the number that Build was given raises the FPR.
   InsertStatus Insert(uint64_t hash);
+  // Leaves the bytes of Build over all hashes, whatever the pieces and the threads.
+  void InsertAll(std::span<const uint64_t> hashes, unsigned threads = 1);
 
   View view() const {
     return {table_.As<uint64_t>(), bits_,           forbidden_divisor_, k_,
@@ -180,7 +184,10 @@ class KmBloom {
   static std::optional<double> TheoryFpr(double bits_per_key);
 
  private:
-  KmBloom(const Params& params, uint64_t n, uint64_t bits, AlignedTable table);
+  KmBloom(const Params& params, BitArray array);
+  // The bits in `part` of n keys, by the best kernel of this machine.
+  static void InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
+                         BitRange part);
 
   Params params_;
   uint64_t n_;

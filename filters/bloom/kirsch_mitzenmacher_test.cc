@@ -7,7 +7,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <numeric>
 #include <set>
@@ -376,7 +375,7 @@ TEST(KmBloomTest, RatesOfInstancesSpreadAsComputed) {
   }
 }
 
-// --- Kernels and building ---
+// --- Kernels ---
 
 TEST(KmBloomTest, KernelsEqualTheScalarLookupInAllShapes) {
   // Tables of random bits, so that half of the keys leave in each round; of few, and of all. 32-bit
@@ -429,43 +428,6 @@ TEST(KmBloomTest, KernelsEqualTheScalarLookupInAllShapes) {
       }
     }
   }
-}
-
-TEST(KmBloomTest, InsertSetsTheBitsThatBuildSets) {
-  for (const Probing probing : {Probing::kPlain, Probing::kEnhanced}) {
-    for (const uint64_t n : {0, 1, 15, 16, 17, 51, 300'000}) {
-      const KmBloom::Params params{
-          .bits_per_key = n > 1000 ? 120.0 : 10.0, .k = 3, .probing = probing};
-      const auto keys = MixedKeys(0, n);
-      const auto built = KmBloom::Build(keys, params);
-      auto inserted = KmBloom::Build(std::vector<uint64_t>(n, n == 0 ? 0 : keys[0]), params);
-      ASSERT_TRUE(built && inserted);
-      for (const uint64_t key : keys) ASSERT_EQ(inserted->Insert(key), InsertStatus::kOk);
-      EXPECT_EQ(built->Serialize(), inserted->Serialize()) << n;
-      EXPECT_EQ(CountContained(*built, keys), n);
-    }
-  }
-}
-
-TEST(KmBloomTest, EmptyFilterDeniesEverything) {
-  const auto filter = KmBloom::Build({}, {});
-  ASSERT_TRUE(filter) << filter.error();
-  EXPECT_EQ(CountContained(*filter, MixedKeys(0, 100'000)), 0u);
-  EXPECT_FALSE(filter->MayContain(0));
-  EXPECT_EQ(filter->ExpectedFpr()->mean, 0);
-}
-
-TEST(KmBloomTest, BitsBeyondTheTableAreRefused) {
-  const auto filter = KmBloom::Build(MixedKeys(0, 7), {.bits_per_key = 10});  // 70 bits
-  ASSERT_TRUE(filter) << filter.error();
-  std::vector<std::byte> wire = filter->Serialize();
-  wire.back() |= std::byte{0x80};
-  const uint64_t checksum = XXH3_64bits(wire.data() + 16, wire.size() - 16);
-  std::memcpy(wire.data() + 8, &checksum, sizeof(checksum));
-  const auto read = KmBloom::Deserialize(wire);
-  ASSERT_FALSE(read);
-  EXPECT_NE(read.error().find("table: has bits set beyond bit 69"), std::string::npos)
-      << read.error();
 }
 
 }  // namespace
