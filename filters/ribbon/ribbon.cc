@@ -12,7 +12,7 @@
 namespace filterbench {
 namespace {
 
-constexpr uint32_t kWireVersion = 1;
+constexpr uint32_t kWireVersion = 2;  // 1 had all columns in words of 64 slots
 constexpr uint64_t kWordBits = 64;
 
 // How the size was asked for: exactly one of the three is not 0.
