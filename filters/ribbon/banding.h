@@ -12,10 +12,8 @@
 // section 2 (Algorithm 1, "rapid incremental boolean banding").
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "filters/result.h"
 #include "filters/table.h"
@@ -107,27 +105,6 @@ class Banding {
     }
   }
 
-  struct Equation {
-    uint64_t start;
-    Row row;
-    uint32_t result;
-  };
-
-  // Adds the equations equation_of(0) to equation_of(n - 1), in some order. Calls redundant(i) for
-  // each that is redundant, and returns false as soon as one is inconsistent.
-  //
-  // Whether the next slot of a row is free is a coin toss that no processor predicts, and each step
-  // waits for a load. So several rows walk at once, a step each in turn, and what a row does next
-  // is selected without a branch: to stay in the slot and hand over to the next equation, or to be
-  // reduced and go on. Rows that walk at once begin far from each other.
-  template <bool kWithResults, class EquationOf, class Redundant>
-  bool AddAll(uint64_t n, const EquationOf& equation_of, const Redundant& redundant) {
-    return n < 2 * kWalkers * kWalkerBuffer
-               ? AddInTurn<kWithResults>(0, n, equation_of, redundant)
-               : Walk<kWithResults>(n, equation_of, redundant,
-                                    std::make_index_sequence<kWalkers>());
-  }
-
   // Whether the row is a sum of rows of the matrix.
   bool InSpan(uint64_t start, Row row) const;
 
@@ -143,110 +120,7 @@ class Banding {
   uint64_t AllocatedBytes() const { return rows_.allocated_bytes() + results_.allocated_bytes(); }
 
  private:
-  static constexpr uint64_t kWalkers = sizeof(Row) == 8 ? 4 : 3;
-  static constexpr uint64_t kWalkerBuffer = 64;
-
   Banding() = default;
-
-  template <bool kWithResults, class EquationOf, class Redundant>
-  bool AddInTurn(uint64_t begin, uint64_t end, const EquationOf& equation_of,
-                 const Redundant& redundant) {
-    for (uint64_t i = begin; i < end; ++i) {
-      const Equation equation = equation_of(i);
-      const Outcome outcome = Add<kWithResults>(equation.start, equation.row, equation.result);
-      if (outcome == Outcome::kInconsistent) return false;
-      if (outcome == Outcome::kRedundant) redundant(i);
-    }
-    return true;
-  }
-
-  template <bool kWithResults, class EquationOf, class Redundant, size_t... kIndex>
-  bool Walk(uint64_t n, const EquationOf& equation_of, const Redundant& redundant,
-            std::index_sequence<kIndex...>) {
-    Row* const rows = rows_.As<Row>();
-    [[maybe_unused]] uint32_t* const results = results_.As<uint32_t>();
-    // Walker w adds the equations [next[w], ends[w]) after the one that it is at. The next
-    // kWalkerBuffer ones are computed ahead: buffer[w][i % kWalkerBuffer] is equation i.
-    Equation buffer[kWalkers][kWalkerBuffer];
-    uint64_t next[kWalkers];
-    uint64_t filled[kWalkers];  // as far as the buffer reaches
-    uint64_t ends[kWalkers];
-    uint64_t slot[kWalkers];
-    Row row[kWalkers];
-    uint32_t result[kWalkers];
-    const auto fill = [&](size_t w) {
-      const uint64_t left = ends[w] - next[w];
-      filled[w] = next[w] + (left < kWalkerBuffer ? left : kWalkerBuffer);
-      for (uint64_t i = next[w]; i < filled[w]; ++i) buffer[w][i % kWalkerBuffer] = equation_of(i);
-    };
-    const auto take = [&](size_t w) {
-      const Equation& equation = buffer[w][next[w] % kWalkerBuffer];
-      slot[w] = equation.start;
-      row[w] = equation.row;
-      result[w] = equation.result;
-      ++next[w];
-    };
-    for (size_t w = 0; w < kWalkers; ++w) {
-      next[w] = n / kWalkers * w;
-      ends[w] = w + 1 == kWalkers ? n : n / kWalkers * (w + 1);
-      fill(w);
-      take(w);
-    }
-
-    bool consistent = true;
-    // False where the walker cannot go on.
-    const auto step = [&](auto index) __attribute__((always_inline)) {
-      constexpr size_t w = decltype(index)::value;
-      if (next[w] == filled[w]) [[unlikely]] {
-        if (next[w] == ends[w]) return false;
-        fill(w);
-      }
-      const Equation& other = buffer[w][next[w] % kWalkerBuffer];
-      const Row pivot = rows[slot[w]];
-      const bool free = pivot == 0;
-      rows[slot[w]] = free ? row[w] : pivot;
-      Row reduced = row[w] ^ pivot;
-      uint32_t reduced_result = 0;
-      if constexpr (kWithResults) {
-        const uint32_t other_result = results[slot[w]];  // 0 where free
-        results[slot[w]] = free ? result[w] : other_result;
-        reduced_result = result[w] ^ other_result;
-      }
-      if (reduced == 0) [[unlikely]] {
-        if (reduced_result != 0) {
-          consistent = false;
-          return false;
-        }
-        redundant(next[w] - 1);
-        take(w);
-        return true;
-      }
-      const int shift = TrailingZeros(reduced);  // 0 where free
-      slot[w] = Select(free, other.start, slot[w] + shift);
-      row[w] = Select(free, other.row, static_cast<Row>(reduced >> shift));
-      if constexpr (kWithResults) result[w] = Select(free, other.result, reduced_result);
-      next[w] += free ? 1 : 0;
-      return true;
-    };
-    while ((step(std::integral_constant<size_t, kIndex>()) && ...)) {
-    }
-    if (!consistent) return false;
-
-    // One walker is at its last equation; the others are finished in turn.
-    for (size_t w = 0; w < kWalkers; ++w) {
-      const Outcome outcome = Add<kWithResults>(slot[w], row[w], result[w]);
-      if (outcome == Outcome::kInconsistent) return false;
-      if (outcome == Outcome::kRedundant) redundant(next[w] - 1);
-      if (!AddInTurn<kWithResults>(next[w], ends[w], equation_of, redundant)) return false;
-    }
-    return true;
-  }
-
-  template <class T>
-  static T Select(bool first, T a, T b) {
-    const T mask = T{0} - static_cast<T>(first);
-    return (a & mask) | (b & ~mask);
-  }
 
   static int TrailingZeros(Row row) {
     if constexpr (sizeof(Row) == 8) {

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -196,61 +195,6 @@ TYPED_TEST(BandingTest, FreeSlotsAreZeroOrPseudoRandomAndTheOrderOfRowsDoesNotMa
   for (const uint64_t word : words) ones += std::popcount(word);
   // Half of the 64 * words bits; at most 20 deviations of 64 * words / 2 free ones.
   EXPECT_NEAR(static_cast<double>(ones), 32.0 * static_cast<double>(words.size()), 20 * 24.0);
-}
-
-// Rows that walk at once meet: at the borders of their parts, and everywhere if unsorted.
-TYPED_TEST(BandingTest, ManyAtOnceAreAsOneByOne) {
-  using Row = TypeParam;
-  using Outcome = typename Banding<Row>::Outcome;
-  using Given = typename Banding<Row>::Equation;
-  const RibbonShape shape{40, 9, 11};
-  uint64_t redundant_seen = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    Random random(seed);
-    auto one_by_one = Banding<Row>::Allocate(shape.slots(), true);
-    std::vector<Given> equations;
-    uint64_t redundant = 0;
-    for (uint64_t i = 0; i < shape.slots() * 9 / 10; ++i) {
-      const auto equation = RandomEquation<Row>(random, shape.slots(), 10);
-      for (int copy = 0; copy < (i % 50 == 0 ? 2 : 1); ++copy) {
-        const Outcome outcome =
-            one_by_one->template Add<true>(equation.start, equation.row, equation.result);
-        redundant += outcome == Outcome::kRedundant ? 1 : 0;
-        if (outcome != Outcome::kInconsistent) {
-          equations.push_back({equation.start, equation.row, equation.result});
-        }
-      }
-    }
-    redundant_seen += redundant;
-    ASSERT_GT(equations.size(), 2000u);
-    if (seed % 2 == 0) {
-      std::sort(equations.begin(), equations.end(),
-                [](const Given& a, const Given& b) { return a.start < b.start; });
-    }
-    const auto add_all = [&](Banding<Row>& banding, uint64_t& redundant_here) {
-      return banding.template AddAll<true>(
-          equations.size(), [&](uint64_t i) { return equations[i]; },
-          [&](uint64_t) { ++redundant_here; });
-    };
-    auto at_once = Banding<Row>::Allocate(shape.slots(), true);
-    uint64_t redundant_at_once = 0;
-    ASSERT_TRUE(add_all(*at_once, redundant_at_once));
-    EXPECT_EQ(redundant_at_once, redundant);
-    std::vector<uint64_t> expected(shape.words());
-    one_by_one->Solve(shape, true, 1, expected.data());
-    std::vector<uint64_t> words(shape.words());
-    at_once->Solve(shape, true, 1, words.data());
-    EXPECT_EQ(words, expected);
-
-    // A contradiction is found wherever it stands.
-    Given wrong = equations[seed * 97 % equations.size()];
-    wrong.result ^= 1;
-    equations.insert(equations.begin() + static_cast<int64_t>(seed * 131 % equations.size()),
-                     wrong);
-    at_once->Clear();
-    EXPECT_FALSE(add_all(*at_once, redundant_at_once));
-  }
-  EXPECT_GT(redundant_seen, 100u);
 }
 
 TYPED_TEST(BandingTest, ClearForgetsRowsAndResults) {

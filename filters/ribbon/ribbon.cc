@@ -97,18 +97,22 @@ class KeyOrder {
       ++order.region_shift_;
     }
     order.ends_.resize((slots >> order.region_shift_) + 1);
-    Result<AlignedTable> keys = AlignedTable::Allocate(n * sizeof(uint64_t));
-    if (!keys) return Error{keys.error()};
-    order.keys_ = std::move(*keys);
+    if (order.ends_.size() > 1) {
+      Result<AlignedTable> keys = AlignedTable::Allocate(n * sizeof(uint64_t));
+      if (!keys) return Error{keys.error()};
+      order.keys_ = std::move(*keys);
+    }
     return order;
   }
 
-  // The mixed hashes in their order.
-  const uint64_t* Sort(std::span<const uint64_t> hashes, uint64_t salt, uint64_t starts) {
-    uint64_t* keys = keys_.As<uint64_t>();
+  // Calls use(mixed hash) for every key until it returns false. Returns whether it never did.
+  template <class Use>
+  bool ForEach(std::span<const uint64_t> hashes, uint64_t salt, uint64_t starts, Use&& use) {
     if (ends_.size() == 1) {
-      for (size_t i = 0; i < hashes.size(); ++i) keys[i] = RibbonHash::Mix(hashes[i], salt);
-      return keys;
+      for (const uint64_t hash : hashes) {
+        if (!use(RibbonHash::Mix(hash, salt))) return false;
+      }
+      return true;
     }
     std::fill(ends_.begin(), ends_.end(), 0);
     const auto region = [=, this](uint64_t mixed) {
@@ -117,11 +121,15 @@ class KeyOrder {
     for (const uint64_t hash : hashes) ++ends_[region(RibbonHash::Mix(hash, salt))];
     uint64_t begin = 0;
     for (uint64_t& end : ends_) begin += std::exchange(end, begin);
+    uint64_t* keys = keys_.As<uint64_t>();
     for (const uint64_t hash : hashes) {
       const uint64_t mixed = RibbonHash::Mix(hash, salt);
       keys[ends_[region(mixed)]++] = mixed;
     }
-    return keys;
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      if (!use(keys[i])) return false;
+    }
+    return true;
   }
 
   uint64_t AllocatedBytes() const {
@@ -221,6 +229,7 @@ Result<Ribbon> Ribbon::Build(std::span<const uint64_t> hashes, const Params& par
 
 template <class Row, bool kHomogeneous>
 Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& params) {
+  using Outcome = typename Banding<Row>::Outcome;
   std::vector<uint64_t> redundant;
   for (uint64_t enlargements = 0; enlargements <= kMaxEnlargements; ++enlargements) {
     const Result<RibbonShape> shape = ShapeFor(hashes.size(), params, enlargements);
@@ -237,18 +246,16 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
       const uint64_t salt = RibbonHash::Salt(params.seed, attempt);
       if (i != 0) banding->Clear();
       redundant.clear();
-      const uint64_t* mixed = order->Sort(hashes, salt, starts);
-      const bool bytes = shape->planes() != 0;
-      const bool consistent = banding->template AddAll<!kHomogeneous>(
-          hashes.size(),
-          [=](uint64_t i) -> typename Banding<Row>::Equation {
-            const RibbonHash equation(mixed[i]);
-            return {RibbonHash::Start(mixed[i], starts),
-                    bytes ? equation.template ByteCoefficientRow<Row>()
-                          : equation.template CoefficientRow<Row>(),
-                    kHomogeneous ? 0 : equation.template ResultRow<Row>() & result_mask};
-          },
-          [&](uint64_t i) { redundant.push_back(mixed[i]); });
+      const bool consistent = order->ForEach(hashes, salt, starts, [&](uint64_t mixed) {
+        const RibbonHash equation(mixed);
+        const Outcome outcome = banding->template Add<!kHomogeneous>(
+            RibbonHash::Start(mixed, starts),
+            shape->planes() == 0 ? equation.template CoefficientRow<Row>()
+                                 : equation.template ByteCoefficientRow<Row>(),
+            kHomogeneous ? 0 : equation.template ResultRow<Row>() & result_mask);
+        if (outcome == Outcome::kRedundant) redundant.push_back(mixed);
+        return outcome != Outcome::kInconsistent;
+      });
       if (!consistent) continue;
 
       const uint64_t redundant_bytes = redundant.capacity() * sizeof(uint64_t);
