@@ -87,6 +87,31 @@ TEST(BitArrayPartsTest, PartsAreWholeLinesAndCoverTheTableOnce) {
   }
 }
 
+TEST(BitArrayPartsTest, KeysAtTheEdgesOfPartsAreNotLost) {
+  // Random keys rarely meet an edge: these start right at one or just before it.
+  constexpr uint64_t kKeys = 300'000;
+  const KmBloom::Params params{.bits_per_key = 120, .k = 1};
+  const uint64_t bits = BloomBitsFor(kKeys, params.bits_per_key);
+  for (const unsigned threads : {2u, 3u, 7u}) {
+    std::mutex mutex;
+    std::vector<uint64_t> hashes;
+    InsertInParts(bits, threads, [&](BitRange part) {
+      const std::lock_guard lock(mutex);
+      for (const uint64_t position :
+           {part.first, std::min(part.first + part.size, bits) - 1}) {
+        const auto hash = static_cast<uint64_t>(
+            ((static_cast<unsigned __int128>(position) << 64) + bits - 1) / bits);
+        ASSERT_EQ(KmBloom::Start(hash, bits), position);
+        hashes.push_back(hash);
+      }
+    });
+    auto filter = KmBloom::Create(kKeys, params);
+    ASSERT_TRUE(filter) << filter.error();
+    filter->InsertAll(hashes, threads);
+    for (const uint64_t hash : hashes) EXPECT_TRUE(filter->MayContain(hash)) << threads;
+  }
+}
+
 TYPED_TEST(BitArrayTest, EmptyFilterDeniesEverything) {
   const auto filter = TypeParam::Build({}, {});
   ASSERT_TRUE(filter) << filter.error();
