@@ -19,6 +19,8 @@
 namespace filterbench {
 namespace {
 
+static_assert(StreamingFilter<ClassicBloom> && StreamingFilter<KmBloom>);
+
 template <class F>
 class BitArrayTest : public ::testing::Test {};
 using BitArrayFilters = ::testing::Types<ClassicBloom, KmBloom>;
