@@ -342,9 +342,10 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? kExitOk : kExitUsage;
   } catch (const std::exception& error) {
-    return Complain(error.what(), kExitIncomplete);
+    // What is longer than the buffer of standard output fails where it is printed.
+    if (std::ferror(stdout) == 0) return Complain(error.what(), kExitIncomplete);
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+  if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) {
     return Complain("standard output cannot be written", kExitIncomplete);
   }
   return exit_code;
