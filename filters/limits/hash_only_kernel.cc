@@ -13,27 +13,32 @@ HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-struct HashOnlyAnswer {
-  static constexpr size_t kSubBatch = 64;
-
-  static void Words(const HashOnly::View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
-                    uint64_t* HWY_RESTRICT words) {
-    const hn::ScalableTag<uint64_t> d;
-    const size_t lanes = hn::Lanes(d);
-    const auto seed = hn::Set(d, view.seed);
+uint64_t HashOnlyRun(const HashOnly::View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
+                     uint64_t* HWY_RESTRICT bits) {
+  const hn::ScalableTag<uint64_t> d;
+  const auto seed = hn::Set(d, view.seed);
+  return LookUpByWords(hashes, n, bits, [&view, d, seed](const uint64_t* from, size_t in_word)
+                                            FILTERBENCH_INLINE_LAMBDA {
     uint64_t word = 0;
     size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      const auto mixed = Mix64(d, hn::Xor(hn::LoadU(d, hashes + i), seed));
+    for (; i + hn::Lanes(d) <= in_word; i += hn::Lanes(d)) {
+      const auto mixed = Mix64(d, hn::Xor(hn::LoadU(d, from + i), seed));
       word |= MaskToBits(d, hn::Ne(hn::And(mixed, hn::Set(d, 1)), hn::Zero(d))) << i;
     }
-    for (; i < n; ++i) word |= uint64_t{view.MayContain(hashes[i])} << i;
-    words[0] = word;
-  }
-};
+    for (; i < in_word; ++i) word |= uint64_t{view.MayContain(from[i])} << i;
+    return word;
+  });
+}
+
+uint64_t HashOnlyCount(const HashOnly::View& view, const uint64_t* hashes, size_t n) {
+  return HashOnlyRun(view, hashes, n, nullptr);
+}
+void HashOnlyBits(const HashOnly::View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
+  HashOnlyRun(view, hashes, n, bits);
+}
 
 Kernel<HashOnly::View> HashOnlyKernel() {
-  return BatchedLoops<HashOnly::View, HashOnlyAnswer>::Make();
+  return MakeKernel<HashOnly::View>(&HashOnlyCount, &HashOnlyBits);
 }
 
 }  // namespace HWY_NAMESPACE

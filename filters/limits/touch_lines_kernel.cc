@@ -105,20 +105,7 @@ class TouchLookup {
   const View view_;
 };
 
-// The other ways: words of 64 answers, key by key or vector by vector. `word_of(hashes, n)` gives
-// the answers of n <= 64 keys.
-template <class WordOf>
-HWY_INLINE uint64_t LookUpByWords(const uint64_t* HWY_RESTRICT hashes, size_t n,
-                                  uint64_t* HWY_RESTRICT bits, const WordOf& word_of) {
-  uint64_t count = 0;
-  for (size_t i = 0; i < n; i += 64) {
-    const uint64_t word = word_of(hashes + i, std::min<size_t>(64, n - i));
-    count += hwy::PopCount(word);
-    if (bits != nullptr) bits[i / 64] = word;
-  }
-  return count;
-}
-
+// The other ways, key by key or vector by vector.
 template <class View>
 class Touch {
  public:

@@ -39,39 +39,19 @@ Kernel<View> MakeKernel(uint64_t (*count_batched)(const View&, const uint64_t*, 
   return kernel;
 }
 
-// Both batched loops from one function over a sub-batch: `Answer::Words(view, hashes, n, words)`
-// writes the answers of n <= kSubBatch lookups as bits and may prefetch for all of them first.
-// The words live in L1; counting them costs a few instructions for 64 keys.
-template <class View, class Answer>
-struct BatchedLoops {
-  static constexpr size_t kSubBatch = Answer::kSubBatch;
-  static_assert(kSubBatch % 64 == 0, "sub-batches must end at a word of the answer");
-
-  static uint64_t Count(const View& any_view, const uint64_t* hashes, size_t n) {
-    return SpecializeView(any_view, [=](const auto& view_ref) HWY_ATTR {
-      const auto view = view_ref;
-      uint64_t words[kSubBatch / 64];
-      uint64_t count = 0;
-      for (size_t i = 0; i < n; i += kSubBatch) {
-        const size_t in_batch = std::min(kSubBatch, n - i);
-        Answer::Words(view, hashes + i, in_batch, words);
-        for (size_t w = 0; w < (in_batch + 63) / 64; ++w) count += hwy::PopCount(words[w]);
-      }
-      return count;
-    });
+// Batched lookups by words of 64 answers: `word_of(hashes, n)` gives those of n <= 64 keys as bits.
+// Returns the number of answers `maybe`; writes the words to `bits` unless it is null.
+template <class WordOf>
+HWY_INLINE uint64_t LookUpByWords(const uint64_t* HWY_RESTRICT hashes, size_t n,
+                                  uint64_t* HWY_RESTRICT bits, const WordOf& word_of) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < n; i += 64) {
+    const uint64_t word = word_of(hashes + i, std::min<size_t>(64, n - i));
+    count += hwy::PopCount(word);
+    if (bits != nullptr) bits[i / 64] = word;
   }
-
-  static void Bits(const View& any_view, const uint64_t* hashes, size_t n, uint64_t* bits) {
-    SpecializeView(any_view, [=](const auto& view_ref) HWY_ATTR {
-      const auto view = view_ref;
-      for (size_t i = 0; i < n; i += kSubBatch) {
-        Answer::Words(view, hashes + i, std::min(kSubBatch, n - i), bits + i / 64);
-      }
-    });
-  }
-
-  static Kernel<View> Make() { return MakeKernel<View>(&Count, &Bits); }
-};
+  return count;
+}
 
 // Batched lookups in chunks of 64 keys. `Lookup<V>`, for the specialised view V, has
 //   explicit Lookup(const V& view)
