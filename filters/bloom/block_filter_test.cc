@@ -46,6 +46,32 @@ TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   }
 }
 
+// Threads divide the hashes at the edges of blocks: the first and the last hash of every block are
+// where one of them could be left out.
+TYPED_TEST(BlockFilterTest, HashesAtTheEdgesOfBlocksAreInserted) {
+  const auto filter = TypeParam::Create(500, {.bits_per_key = 10});
+  ASSERT_TRUE(filter) << filter.error();
+  const auto view = filter->view();
+  std::vector<uint64_t> edges;
+  uint64_t first = 0;
+  for (uint64_t block = 0; block < view.blocks; ++block) {
+    uint64_t last = first;
+    for (uint64_t step = uint64_t{1} << 63; step != 0; step >>= 1) {
+      if (last + step > last && view.BlockOf(last + step) == block) last += step;
+    }
+    edges.push_back(first);
+    edges.push_back(last);
+    first = last + 1;
+  }
+  ASSERT_EQ(first, 0u);  // the last block ends with the last hash
+  for (const unsigned threads : {2u, 3u, 5u}) {
+    auto in_parts = TypeParam::Create(500, {.bits_per_key = 10});
+    ASSERT_TRUE(in_parts) << in_parts.error();
+    in_parts->InsertAll(edges, threads);
+    EXPECT_EQ(test::CountDenied(*in_parts, edges), 0u) << threads << " threads";
+  }
+}
+
 TYPED_TEST(BlockFilterTest, EveryTargetInsertsTheSameBytes) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
     // Tables within the cache and beyond it, since the loops differ.
