@@ -65,7 +65,7 @@ HWY_INLINE hn::Vec<D> WordsAt(D d, const T* HWY_RESTRICT words,
     return static_cast<long long>(words[indices[lane]]);
   };
   return hn::Vec<D>{_mm256_setr_epi64x(word(0), word(1), word(2), word(3))};
-#elif HWY_ARCH_X86 && HWY_MAX_BYTES == 16
+#elif HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3
   (void)d;
   return hn::Vec<D>{_mm_set_epi64x(static_cast<long long>(words[indices[1]]),
                                    static_cast<long long>(words[indices[0]]))};

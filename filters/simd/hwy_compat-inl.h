@@ -101,7 +101,7 @@ HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
 #endif
 }
 
-#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 // The lanes of a, then those of b, as signed bytes with saturation, within each block of 16 bytes of
 // the vectors: hn::ReorderDemote2To of later versions. D has int16_t.
 template <class D, class V = hn::Vec<D>>

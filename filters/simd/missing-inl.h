@@ -37,7 +37,7 @@ HWY_INLINE bool NothingMissing(D d, V missing) {
 template <class D, class Miss>
 HWY_INLINE uint64_t NothingMissingOf8(D d, const Miss& miss) {
   static_assert(sizeof(hn::TFromD<D>) == 4);
-#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   if constexpr (hn::MaxLanes(d) == 4 || hn::MaxLanes(d) == 8) {
     const hn::RebindToSigned<D> d32;
     const hn::Repartition<int16_t, D> d16;
