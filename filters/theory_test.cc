@@ -137,14 +137,12 @@ TEST(BlockedBloomTheory, EdgesOfItsRange) {
 }
 
 // Filters by simulation: their mean rate is the predicted one, and its spread is bounded by the
-// predicted deviation without being lost in it.
-TEST(BlockedBloomTheory, MeanAndSpreadOfSimulatedFilters) {
-  constexpr int kBlocks = 64;
-  constexpr int kBlockBits = 512;
-  constexpr int kProbes = 6;
-  constexpr int kKeys = 3276;
+// predicted deviation without being lost in it. `rate_of(draw)` fills a filter by draw(range) and
+// returns its rate.
+template <class RateOf>
+void ExpectMeanAndSpread(uint64_t seed, const FprEstimate& expected, const RateOf& rate_of) {
   constexpr int kFilters = 2000;
-  uint64_t state = 12345;
+  uint64_t state = seed;
   const auto draw = [&](uint64_t range) {
     state += 0x9e3779b97f4a7c15;
     return FastRange64(Mix64(state), range);
@@ -152,6 +150,26 @@ TEST(BlockedBloomTheory, MeanAndSpreadOfSimulatedFilters) {
   double sum = 0;
   double sum_square = 0;
   for (int f = 0; f < kFilters; ++f) {
+    const double rate = rate_of(draw);
+    sum += rate;
+    sum_square += rate * rate;
+  }
+  const double mean = sum / kFilters;
+  const double sd = std::sqrt(sum_square / kFilters - mean * mean);
+  // Six standard errors: a false alarm of 2e-9, on a fixed seed.
+  EXPECT_NEAR(mean, expected.mean, 6 * expected.instance_sd / std::sqrt(double{kFilters}));
+  // The deviation of an estimated deviation is sd / sqrt(2 kFilters) = 1.6 %; six of them.
+  EXPECT_LT(sd, expected.instance_sd * 1.1);
+  EXPECT_GT(sd, expected.instance_sd * 0.2);
+}
+
+TEST(BlockedBloomTheory, MeanAndSpreadOfSimulatedFilters) {
+  constexpr int kBlocks = 64;
+  constexpr int kBlockBits = 512;
+  constexpr int kProbes = 6;
+  constexpr int kKeys = 3276;
+  const FprEstimate expected = BlockedBloomFpr(kKeys, kBlocks, kProbes, kBlockBits);
+  ExpectMeanAndSpread(12345, expected, [](const auto& draw) {
     std::vector<uint8_t> bits(kBlocks * kBlockBits);
     for (int key = 0; key < kKeys; ++key) {
       const uint64_t block = draw(kBlocks);
@@ -163,17 +181,8 @@ TEST(BlockedBloomTheory, MeanAndSpreadOfSimulatedFilters) {
       for (int i = 0; i < kBlockBits; ++i) set += bits[b * kBlockBits + i];
       rate += std::pow(set / double{kBlockBits}, kProbes) / kBlocks;
     }
-    sum += rate;
-    sum_square += rate * rate;
-  }
-  const double mean = sum / kFilters;
-  const double sd = std::sqrt(sum_square / kFilters - mean * mean);
-  const FprEstimate expected = BlockedBloomFpr(kKeys, kBlocks, kProbes, kBlockBits);
-  // Six standard errors: a false alarm of 2e-9, on a fixed seed.
-  EXPECT_NEAR(mean, expected.mean, 6 * expected.instance_sd / std::sqrt(double{kFilters}));
-  // The deviation of an estimated deviation is sd / sqrt(2 kFilters) = 1.6 %; six of them.
-  EXPECT_LT(sd, expected.instance_sd * 1.1);
-  EXPECT_GT(sd, expected.instance_sd * 0.2);
+    return rate;
+  });
 }
 
 TEST(SplitBlockTheory, MatchesTheTable) {
@@ -190,21 +199,14 @@ TEST(SplitBlockTheory, MatchesTheTable) {
   }
 }
 
-// As MeanAndSpreadOfSimulatedFilters, with one probe in each of eight words.
+// One probe in each of eight words.
 TEST(SplitBlockTheory, MeanAndSpreadOfSimulatedFilters) {
   constexpr int kBlocks = 64;
   constexpr int kWords = 8;
   constexpr int kWordBits = 32;
   constexpr int kKeys = 1638;
-  constexpr int kFilters = 2000;
-  uint64_t state = 54321;
-  const auto draw = [&](uint64_t range) {
-    state += 0x9e3779b97f4a7c15;
-    return FastRange64(Mix64(state), range);
-  };
-  double sum = 0;
-  double sum_square = 0;
-  for (int f = 0; f < kFilters; ++f) {
+  const FprEstimate expected = SplitBlockFpr(kKeys, kBlocks, kWords, kWordBits);
+  ExpectMeanAndSpread(54321, expected, [](const auto& draw) {
     std::vector<uint32_t> bits(kBlocks * kWords);
     for (int key = 0; key < kKeys; ++key) {
       const uint64_t block = draw(kBlocks);
@@ -218,16 +220,8 @@ TEST(SplitBlockTheory, MeanAndSpreadOfSimulatedFilters) {
       }
       rate += of_block;
     }
-    sum += rate;
-    sum_square += rate * rate;
-  }
-  const double mean = sum / kFilters;
-  const double sd = std::sqrt(sum_square / kFilters - mean * mean);
-  const FprEstimate expected = SplitBlockFpr(kKeys, kBlocks, kWords, kWordBits);
-  // Six standard errors: a false alarm of 2e-9, on a fixed seed.
-  EXPECT_NEAR(mean, expected.mean, 6 * expected.instance_sd / std::sqrt(double{kFilters}));
-  EXPECT_LT(sd, expected.instance_sd * 1.1);
-  EXPECT_GT(sd, expected.instance_sd * 0.2);
+    return rate;
+  });
 }
 
 TEST(HashCollisionTheory, MatchesTheTable) {

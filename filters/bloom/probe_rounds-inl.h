@@ -277,13 +277,6 @@ struct RoundLoops {
     });
   }
 
-  static uint64_t Count(const View& view, const uint64_t* hashes, size_t n) {
-    return Run(view, hashes, n, nullptr);
-  }
-  static void Bits(const View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
-    Run(view, hashes, n, bits);
-  }
-
   static void Insert(const View& any_view, uint64_t* words, const uint64_t* hashes, size_t n,
                      BitRange part) {
     SpecializeView(any_view, [=](const auto& view) HWY_ATTR {
@@ -299,7 +292,7 @@ struct RoundLoops {
     });
   }
 
-  static Kernel<View> Make() { return MakeKernel<View>(&Count, &Bits); }
+  static Kernel<View> Make() { return MakeKernel<View, &Run>(); }
 };
 
 #endif  // HWY_TARGET != HWY_SCALAR

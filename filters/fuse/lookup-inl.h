@@ -69,7 +69,6 @@ class FingerprintLookup {
   }
 
  private:
-  static HWY_INLINE V Fold(V x) { return hn::Xor(x, hn::ShiftRight<32>(x)); }
   static HWY_INLINE V SwapHalves(V x) {
     const hn::RepartitionToNarrow<D> d32;
     return hn::BitCast(D(), hn::Shuffle2301(hn::BitCast(d32, x)));

@@ -71,9 +71,9 @@ struct XorLayout {
   uint64_t block_slots = 0;  // 0 where there are no keys
 
   constexpr uint64_t Slots() const { return kArity * block_slots; }
-  // The first slot lies in [0, FirstSlots()).
   // Where the slots of keys lie that are next to each other in the order of their first slots.
   constexpr uint64_t NeighbourSlots() const { return Slots(); }
+  // The first slot lies in [0, FirstSlots()).
   constexpr uint64_t FirstSlots() const { return block_slots; }
   constexpr uint64_t FirstSlot(const FuseHash& hash) const {
     return FastRange64(hash.first, block_slots);

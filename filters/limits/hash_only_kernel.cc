@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-uint64_t HashOnlyRun(const HashOnly::View& view, const uint64_t* HWY_RESTRICT hashes, size_t n,
-                     uint64_t* HWY_RESTRICT bits) {
+uint64_t HashOnlyRun(const HashOnly::View& view, const uint64_t* hashes, size_t n,
+                     uint64_t* bits) {
   const hn::ScalableTag<uint64_t> d;
   const auto seed = hn::Set(d, view.seed);
   return LookUpByWords(hashes, n, bits, [&view, d, seed](const uint64_t* from, size_t in_word)
@@ -30,15 +30,8 @@ uint64_t HashOnlyRun(const HashOnly::View& view, const uint64_t* HWY_RESTRICT ha
   });
 }
 
-uint64_t HashOnlyCount(const HashOnly::View& view, const uint64_t* hashes, size_t n) {
-  return HashOnlyRun(view, hashes, n, nullptr);
-}
-void HashOnlyBits(const HashOnly::View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
-  HashOnlyRun(view, hashes, n, bits);
-}
-
 Kernel<HashOnly::View> HashOnlyKernel() {
-  return MakeKernel<HashOnly::View>(&HashOnlyCount, &HashOnlyBits);
+  return MakeKernel<HashOnly::View, &HashOnlyRun>();
 }
 
 }  // namespace HWY_NAMESPACE

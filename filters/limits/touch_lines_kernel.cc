@@ -236,17 +236,8 @@ uint64_t TouchAll(const TouchLines::View& any_view, const uint64_t* hashes, size
   });
 }
 
-uint64_t TouchLinesCount(const TouchLines::View& view, const uint64_t* hashes, size_t n) {
-  return TouchAll(view, hashes, n, nullptr);
-}
-
-void TouchLinesBits(const TouchLines::View& view, const uint64_t* hashes, size_t n,
-                    uint64_t* bits) {
-  TouchAll(view, hashes, n, bits);
-}
-
 Kernel<TouchLines::View> TouchLinesKernel() {
-  return MakeKernel<TouchLines::View>(&TouchLinesCount, &TouchLinesBits);
+  return MakeKernel<TouchLines::View, &TouchAll>();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -48,19 +48,6 @@ using RibbonLanes = hn::CappedTag<uint64_t, 8>;
 inline constexpr size_t kSlotBytes = HWY_HAVE_SCALABLE ? 16 : HWY_MIN(HWY_MAX_BYTES, 64);
 using SlotBytes = hn::CappedTag<uint8_t, kSlotBytes>;
 
-template <class V>
-HWY_INLINE V Fold(V x) {
-  return hn::Xor(x, hn::ShiftRight<32>(x));
-}
-
-// The product with a factor of 32 bits.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V MulBy32(D d, V x, uint64_t factor) {
-  const V f = hn::Set(d, factor);
-  const V high = MulLow32(d, hn::ShiftRight<32>(x), f);
-  return hn::Add(MulLow32(d, x, f), hn::ShiftLeft<32>(high));
-}
-
 // XORs the halves of all T2 lanes of a and b (T2 twice as wide as T) and interleaves the results: T
 // lane 2i comes from a, 2i + 1 from b.
 template <class D, class V = hn::Vec<D>>

@@ -39,6 +39,19 @@ Kernel<View> MakeKernel(uint64_t (*count_batched)(const View&, const uint64_t*, 
   return kernel;
 }
 
+// The same from one loop: `kRun(view, hashes, n, bits)` returns the number of answers `maybe` and
+// writes the answers to `bits` unless it is null.
+template <class View, uint64_t (*kRun)(const View&, const uint64_t*, size_t, uint64_t*)>
+Kernel<View> MakeKernel() {
+  return MakeKernel<View>(
+      [](const View& view, const uint64_t* hashes, size_t n) {
+        return kRun(view, hashes, n, nullptr);
+      },
+      [](const View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
+        kRun(view, hashes, n, bits);
+      });
+}
+
 // Batched lookups by words of 64 answers: `word_of(hashes, n)` gives those of n <= 64 keys as bits.
 // Returns the number of answers `maybe`; writes the words to `bits` unless it is null.
 template <class WordOf>
@@ -154,13 +167,6 @@ struct ChunkedLoops {
     });
   }
 
-  static uint64_t Count(const View& view, const uint64_t* hashes, size_t n) {
-    return Run(view, hashes, n, nullptr);
-  }
-  static void Bits(const View& view, const uint64_t* hashes, size_t n, uint64_t* bits) {
-    Run(view, hashes, n, bits);
-  }
-
   static void Insert(const View& any_view, std::byte* table, const uint64_t* hashes, size_t n) {
     SpecializeView(any_view, [=](const auto& view) HWY_ATTR {
       const Lookup<std::decay_t<decltype(view)>> lookup(view);
@@ -172,7 +178,7 @@ struct ChunkedLoops {
     });
   }
 
-  static Kernel<View> Make() { return MakeKernel<View>(&Count, &Bits); }
+  static Kernel<View> Make() { return MakeKernel<View, &Run>(); }
   // Where Lookup has Add.
   static Kernel<View> MakeWithInsert() {
     Kernel<View> kernel = Make();

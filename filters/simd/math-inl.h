@@ -30,6 +30,20 @@ HWY_INLINE V MulLow32(D d, V a, V b) {
 #endif
 }
 
+// The product with a factor of 32 bits.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V MulBy32(D d, V x, uint64_t factor) {
+  const V f = hn::Set(d, factor);
+  const V high = MulLow32(d, hn::ShiftRight<32>(x), f);
+  return hn::Add(MulLow32(d, x, f), hn::ShiftLeft<32>(high));
+}
+
+// x ^ x >> 32 of each lane.
+template <class V>
+HWY_INLINE V Fold(V x) {
+  return hn::Xor(x, hn::ShiftRight<32>(x));
+}
+
 // FastRange64 of each lane, that is the upper half of the product with `range`. Where the range is
 // known to be below 2^32 (kNarrow), two products of 32 bits do instead of four.
 template <bool kNarrow, class D, class V = hn::Vec<D>>
