@@ -15,8 +15,9 @@
 #include <tuple>
 
 #include "filters/bloom/block_filter.h"
+#include "filters/bloom/block_filter.h"
 #include "filters/bloom/line_probes.h"
-#include "filters/theory.h"
+#include "filters/theory/blocked_bloom.h"
 
 namespace filterbench {
 

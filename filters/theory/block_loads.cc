@@ -1,6 +1,7 @@
 #include "filters/theory/block_loads.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -94,6 +95,11 @@ FprEstimate FprOfBlocks(uint64_t n, std::span<const BlockClass> classes, const R
     variance += count * share * share * std::max(0.0, block.variance - explained);
   }
   return {std::min(mean, 1.0), std::sqrt(variance)};
+}
+
+FprEstimate FprOfBlocks(uint64_t n, uint64_t blocks, const RatesByLoad& rates) {
+  const auto count = static_cast<double>(blocks);
+  return FprOfBlocks(n, std::array<BlockClass, 1>{{{count, 1 / count}}}, rates);
 }
 
 std::vector<BlockClass> BlocksOf32Bits(uint64_t blocks) {

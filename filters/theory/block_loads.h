@@ -38,6 +38,9 @@ struct BlockClass {
 // n keys in blocks whose shares add up to 1: the load of a block is Binomial(n, share).
 FprEstimate FprOfBlocks(uint64_t n, std::span<const BlockClass> classes, const RatesByLoad& rates);
 
+// The same for `blocks` blocks of equal share.
+FprEstimate FprOfBlocks(uint64_t n, uint64_t blocks, const RatesByLoad& rates);
+
 // Blocks that are chosen by 32 bits of a hash, all values alike: 2^32 mod `blocks` of them are
 // reached by one value more than the others. `blocks` below 2^32.
 std::vector<BlockClass> BlocksOf32Bits(uint64_t blocks);

@@ -1,6 +1,5 @@
 #include "filters/theory/cache_sectorized.h"
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -77,9 +76,7 @@ const RatesByLoad& Rates(int groups, int probes) {
 }  // namespace
 
 FprEstimate CacheSectorizedFpr(uint64_t n, uint64_t blocks, int groups, int probes) {
-  const std::array<BlockClass, 1> classes = {
-      {{static_cast<double>(blocks), 1.0 / static_cast<double>(blocks)}}};
-  return FprOfBlocks(n, classes, Rates(groups, probes));
+  return FprOfBlocks(n, blocks, Rates(groups, probes));
 }
 
 double CacheSectorizedFpr(double bits_per_key, int groups, int probes) {

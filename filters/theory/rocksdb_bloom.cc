@@ -247,10 +247,8 @@ double RocksDbLegacyFpr(double bits_per_key, int k) {
 }
 
 FprEstimate RocksDbDynamicFpr(uint64_t n, uint64_t groups, int words, int pairs) {
-  const auto count = static_cast<double>(groups);
-  const std::array<BlockClass, 1> classes = {{{count, 1 / count}}};
-  FprEstimate fpr =
-      FprOfBlocks(n, classes, DynamicRatesUpTo(words, pairs, static_cast<double>(n) / count));
+  const double load = static_cast<double>(n) / static_cast<double>(groups);
+  FprEstimate fpr = FprOfBlocks(n, groups, DynamicRatesUpTo(words, pairs, load));
   fpr.mean = EitherOf(fpr.mean, HashCollisionFpr(n, 32));
   return fpr;
 }
