@@ -15,7 +15,6 @@
 #include <tuple>
 
 #include "filters/bloom/block_filter.h"
-#include "filters/bloom/block_filter.h"
 #include "filters/bloom/line_probes.h"
 #include "filters/theory/blocked_bloom.h"
 
