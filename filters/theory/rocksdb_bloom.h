@@ -30,7 +30,7 @@ double RocksDbLegacyFpr(double bits_per_key, int k);
 // bits, uniform and independent, in word w ^ i. Exact: which words a key has follows from its offset
 // in the group alone; given how many keys hit each word, words are independent, and moments of the
 // share of set bits are sums of powers of the number of keys. n / 2^32 keys share the hash of a
-// query. `groups` as if all had one share: 32 bits of hash make shares differ by 1 / (64 words) at
+// query: added, with a doubt of a tenth of it. `groups` as if all had one share: 32 bits of hash make shares differ by 1 / (64 words) at
 // most, which changes the rate by the square of it.
 FprEstimate RocksDbDynamicFpr(uint64_t n, uint64_t groups, int words, int pairs);
 double RocksDbDynamicFpr(double bits_per_key, int words, int pairs);
