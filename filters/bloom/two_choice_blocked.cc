@@ -21,17 +21,17 @@ uint64_t TwoChoiceBlocked::BlocksFor(uint64_t n, const Params& params) {
   return static_cast<uint64_t>(std::clamp(blocks, 1.0, 0x1p57));
 }
 
-TwoChoiceBlocked::TwoChoiceBlocked(const Params& params, uint64_t sized_for, uint64_t blocks,
+TwoChoiceBlocked::TwoChoiceBlocked(const Params& params, uint64_t capacity, uint64_t blocks,
                                    AlignedTable table)
     : params_(params),
-      sized_for_(sized_for),
+      capacity_(capacity),
       blocks_(blocks),
       probes_(params.k != 0
                   ? params.k
                   : static_cast<uint32_t>(theory::TwoChoiceBestK(params.bits_per_key))),
       table_(std::move(table)) {
   report_ = {.attempts = 1,
-             .distinct_keys = sized_for,
+             .distinct_keys = capacity,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
@@ -72,26 +72,26 @@ InsertStatus TwoChoiceBlocked::Insert(uint64_t hash) {
 std::vector<std::byte> TwoChoiceBlocked::Serialize() const {
   WireWriter writer(kInfo.name, kWireVersion);
   WriteParams<TwoChoiceBlocked>(writer, params_);
-  writer.U64(sized_for_).U64(inserted_).U64(blocks_).Bytes(table_.bytes());
+  writer.U64(capacity_).U64(inserted_).U64(blocks_).Bytes(table_.bytes());
   return std::move(writer).Finish();
 }
 
 Result<TwoChoiceBlocked> TwoChoiceBlocked::Deserialize(std::span<const std::byte> wire) {
   WireReader reader(wire, kInfo.name, kWireVersion);
   const Params params = ReadParams<TwoChoiceBlocked>(reader);
-  const uint64_t sized_for = reader.U64("sized_for", 0, UINT64_MAX);
+  const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
   const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
   const uint64_t blocks = reader.U64("blocks", 1, kMaxBlocks);
   if (reader.ok()) {
-    const uint64_t expected = BlocksFor(sized_for, params);
+    const uint64_t expected = BlocksFor(capacity, params);
     if (blocks != expected) {
-      reader.Refuse("blocks", fmt::format("is {}, {} keys need {}", blocks, sized_for, expected));
+      reader.Refuse("blocks", fmt::format("is {}, {} keys need {}", blocks, capacity, expected));
     }
   }
   AlignedTable table = reader.Table("table", reader.ok() ? blocks * kBlockBytes : 0);
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
-  TwoChoiceBlocked filter(params, sized_for, blocks, std::move(table));
+  TwoChoiceBlocked filter(params, capacity, blocks, std::move(table));
   filter.inserted_ = inserted;
   return filter;
 }

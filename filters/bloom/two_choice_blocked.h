@@ -147,10 +147,10 @@ class TwoChoiceBlocked {
   static uint64_t BlocksFor(uint64_t n, const Params& params);
 
  private:
-  TwoChoiceBlocked(const Params& params, uint64_t sized_for, uint64_t blocks, AlignedTable table);
+  TwoChoiceBlocked(const Params& params, uint64_t capacity, uint64_t blocks, AlignedTable table);
 
   Params params_;
-  uint64_t sized_for_;
+  uint64_t capacity_;
   uint64_t inserted_ = 0;
   uint64_t blocks_;
   uint32_t probes_;
