@@ -71,6 +71,21 @@ class BlockFilter {
     return filter;
   }
 
+  // A filter made for `capacity` keys that holds `inserted` keys in this table. An error where the
+  // table has another size than such a filter.
+  static Result<BlockFilter> FromTable(std::span<const std::byte> table, uint64_t capacity,
+                                       uint64_t inserted, const Params& params) {
+    Result<BlockFilter> filter = Create(capacity, params);
+    if (!filter) return filter;
+    if (table.size() != filter->table_.size()) {
+      return Error{fmt::format("table: has {} bytes, {} keys need {}", table.size(), capacity,
+                               filter->table_.size())};
+    }
+    std::copy(table.begin(), table.end(), filter->table_.data());
+    filter->CountInserted(inserted);
+    return filter;
+  }
+
   // Each thread sets the bits of its own part of the table: no two write to the same block, and the
   // bytes do not depend on their number.
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads = 1) {
