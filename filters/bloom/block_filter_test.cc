@@ -21,7 +21,7 @@ template <class F>
 class BlockFilterTest : public ::testing::Test {};
 using BlockFilters =
     ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked, CacheSectorized,
-                     RocksDbBloom, RocksDbLegacyBloom, RocksDbDynamicBloom, AceroBloom>;
+                     RocksDbBloom, RocksDbLegacyBloom, RocksDbDynamicBloom, AceroBloom, ImpalaBloom>;
 TYPED_TEST_SUITE(BlockFilterTest, BlockFilters, test::FilterNames);
 
 // Those whose block is decided by the hash from its highest bit on.
@@ -35,7 +35,7 @@ static_assert(StreamingFilter<BlockedBloom> && StreamingFilter<SplitBlock> &&
               StreamingFilter<SplitBlock512> && StreamingFilter<RegisterBlocked> &&
               StreamingFilter<CacheSectorized> && StreamingFilter<RocksDbBloom> &&
               StreamingFilter<RocksDbLegacyBloom> && StreamingFilter<RocksDbDynamicBloom> &&
-              StreamingFilter<AceroBloom>);
+              StreamingFilter<AceroBloom> && StreamingFilter<ImpalaBloom>);
 
 TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {

@@ -136,6 +136,25 @@ TEST(SplitBlockTest, TakesBitsetsOfAnyWholeNumberOfBlocks) {
   EXPECT_NE(filter.error().find("too large"), std::string::npos) << filter.error();
 }
 
+TEST(ImpalaBloomTest, BitsAreThoseOfTheDescription) {
+  const std::vector<uint64_t> hashes = test::TestHashes(0, 1000);
+  const auto filter = ImpalaBloom::Build(hashes, {});
+  ASSERT_TRUE(filter) << filter.error();
+  ASSERT_EQ(filter->Table().size(), 1024u);  // 1000 bytes, rounded up
+  constexpr uint32_t kSalt[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
+                                 0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+  std::vector<uint32_t> expected(256);
+  for (const uint64_t hash : hashes) {
+    const auto h32 = static_cast<uint32_t>(hash);
+    const auto rehashed =
+        static_cast<uint32_t>((uint64_t{h32} * 0x7850f11ec6d14889u + 0x6773610597ca4c63u) >> 32);
+    for (int word = 0; word < 8; ++word) {
+      expected[rehashed % 32 * 8 + word] |= uint32_t{1} << (h32 * kSalt[word] >> 27);
+    }
+  }
+  EXPECT_EQ(std::memcmp(filter->Table().data(), expected.data(), filter->Table().size()), 0);
+}
+
 TEST(SplitBlockTest, PowersOfTwoHoldAtLeastWhatWasAskedFor) {
   for (const uint64_t n : {0, 1, 25, 26, 51, 52, 1000, 100000}) {
     const uint64_t any = SplitBlock::BlocksFor(n, {});

@@ -120,4 +120,8 @@ double FprOfManyBlocks(double keys_per_block, const RatesByLoad& rates) {
       .mean;
 }
 
+FprEstimate WithSameHash(FprEstimate fpr, double same) {
+  return {fpr.mean + same - fpr.mean * same, std::hypot(fpr.instance_sd, 0.1 * same)};
+}
+
 }  // namespace filterbench::theory

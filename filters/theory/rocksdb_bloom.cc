@@ -220,15 +220,6 @@ RatesByLoad DynamicRatesUpTo(int words, int pairs, double mean_load) {
   return cache.try_emplace({words, pairs}, words, pairs).first->second.UpTo(LastLoad(mean_load));
 }
 
-// The rate where `same` is the share of queries whose whole hash is a key's, counted on top of a law
-// that takes all fields of a hash as independent. That counts a little twice: such a key is also one
-// of those that set single bits of the query. By measurement (4e6 keys, 4 to 24 bits per key) the
-// rate is lower than this by up to 0.35 same where it is 1 to 20 %, by less than 0.05 same below.
-FprEstimate WithSameHash(FprEstimate fpr, double same) {
-  const double doubt = 0.1 * same;
-  return {EitherOf(fpr.mean, same), std::hypot(fpr.instance_sd, doubt)};
-}
-
 }  // namespace
 
 FprEstimate RocksDbBloomFpr(uint64_t n, uint64_t lines, int k) {
