@@ -5,6 +5,8 @@
 #define HWY_TARGET_INCLUDE "filters/bloom/split_block_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
+#include <type_traits>
+
 #include "filters/bloom/split_block.h"
 #include "filters/simd/loops-inl.h"
 #include "filters/simd/math-inl.h"

@@ -111,6 +111,12 @@ std::vector<BlockClass> BlocksOf32Bits(uint64_t blocks) {
           {static_cast<double>(blocks - larger), values / kValues}};
 }
 
+size_t LastLoad(double mean_load) {
+  constexpr double kMaxLoad = 1 << 20;
+  return static_cast<size_t>(
+      std::min(kMaxLoad, std::ceil(mean_load + 12 * std::sqrt(mean_load) + 30)));
+}
+
 double FprOfManyBlocks(double keys_per_block, const RatesByLoad& rates) {
   return OverLoads(rates, keys_per_block, std::numeric_limits<uint64_t>::max(),
                    [&](uint64_t i) {

@@ -4,6 +4,7 @@
 // The rate of a filter of blocks from the rate inside a block by its load: what all blocked Bloom
 // filters share (Putze, Sanders, Singler 2007, eq. 3, with exact laws in place of the Poisson law).
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,6 +45,10 @@ FprEstimate FprOfBlocks(uint64_t n, uint64_t blocks, const RatesByLoad& rates);
 // Blocks that are chosen by 32 bits of a hash, all values alike: 2^32 mod `blocks` of them are
 // reached by one value more than the others. `blocks` below 2^32.
 std::vector<BlockClass> BlocksOf32Bits(uint64_t blocks);
+
+// The greatest load that matters where the mean is this: all but 1e-20 of the blocks have no more.
+// Rates are 1 long before the bound that it never exceeds.
+size_t LastLoad(double mean_load);
 
 // The limit for n to infinity: loads follow the Poisson law.
 double FprOfManyBlocks(double keys_per_block, const RatesByLoad& rates);

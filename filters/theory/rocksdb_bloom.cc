@@ -18,11 +18,6 @@ namespace {
 
 constexpr int kLineBits = 512;
 
-// Loads that a block reaches: all but 1e-20 of them.
-size_t LastLoad(double mean_load) {
-  return static_cast<size_t>(std::ceil(mean_load + 12 * std::sqrt(mean_load) + 30));
-}
-
 // --- Double hashing in a line ---
 
 // By the load of a line, for one k, as far as was asked for.

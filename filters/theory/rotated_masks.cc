@@ -48,7 +48,7 @@ RotatedMaskLaw::RotatedMaskLaw(std::span<const uint64_t> masks) : masks_(masks.s
 }
 
 RatesByLoad RotatedMaskLaw::UpTo(double mean_load) const {
-  const auto last = static_cast<size_t>(std::ceil(mean_load + 12 * std::sqrt(mean_load) + 30));
+  const size_t last = LastLoad(mean_load);
   const RatesByLoad& of_four = RatesOfUniformProbes(kWordBits, 4);
   const RatesByLoad& of_five = RatesOfUniformProbes(kWordBits, 5);
   std::vector<double> power = signs_;

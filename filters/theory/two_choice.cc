@@ -186,6 +186,8 @@ FprEstimate ManyKeys(int k, double same, double keys_per_block) {
 FprEstimate TwoChoiceFpr(uint64_t n, uint64_t blocks, int k) {
   if (n == 0) return {0, 0};
   if (blocks == 1) return BlockedBloomFpr(n, 1, k, kBits);
+  // Beyond, less than e^-40 of the bits are clear.
+  if (static_cast<double>(n) / static_cast<double>(blocks) * k > 40.0 * kBits) return {1, 0};
   static std::mutex mutex;
   static std::map<std::tuple<uint64_t, uint64_t, int>, FprEstimate> cache;
   const std::lock_guard lock(mutex);
