@@ -8,7 +8,7 @@
 // Source: blocks after Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
 // 2007; counters after Fan, Cao, Almeida, Broder 2000, section V.C.
 // Limits: a block has a quarter of the cells of a blocked filter of bits, so that its load varies
-// more: at 40 bits per key 1.9 % where `counting_bloom` has 0.82 %. A counter that has reached 15 is
+// more: at 40 bits per key 1.35 % where `counting_bloom` has 0.82 %. A counter that has reached 15 is
 // never counted down (see counting_bloom.h), and a crowded block gets there sooner. When it loses:
 // where keys are never erased, and where memory counts: a cuckoo filter erases in a third of the
 // space, at two cache misses.
@@ -83,7 +83,7 @@ class CountingBlocked {
     }
 
     // Calls use(position in the block) for every position of a key once, also where probes
-    // coincide, as those of about every fourth key do.
+    // coincide, as those of every ninth key do for k = 6.
     template <class Use>
     void ForEachPosition(uint64_t hash, const Use& use) const {
       uint64_t seen[kBlockCounters / 64] = {};

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "filters/bloom/bit_array.h"
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 #include "filters/wire.h"
 
 namespace filterbench {
@@ -155,11 +155,6 @@ Result<CountingBloom> CountingBloom::Deserialize(std::span<const std::byte> wire
                              filter.k_)};
   }
   return filter;
-}
-
-std::span<const Kernel<CountingBloom::View>> CountingBloom::Kernels() {
-  static const auto kernels = ScalarKernels<View>();
-  return kernels;
 }
 
 }  // namespace filterbench

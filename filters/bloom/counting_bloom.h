@@ -71,8 +71,8 @@ class CountingBloom {
       return {counters, KmBloom::Start(hash, counters),
               KmBloom::Step(KmBloom::StepHash(hash), counters, forbidden_divisor)};
     }
-    bool MayContain(uint64_t hash) const noexcept {
-      Walk walk = WalkFor(hash);
+    bool MayContain(uint64_t hash) const noexcept { return AllCounted(WalkFor(hash)); }
+    bool AllCounted(Walk walk) const {
       // The first ones without a branch, as in KmBloom.
       const uint32_t at_once = k < 3 ? k : 3;
       bool all_counted = true;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 #include "filters/theory/growing.h"
 #include "filters/wire.h"
 
@@ -133,11 +133,6 @@ Result<PrefixBloom> PrefixBloom::Deserialize(std::span<const std::byte> wire) {
   filter.integer_keys_ = integer_keys;
   filter.report_.distinct_keys = integer_keys;
   return filter;
-}
-
-std::span<const Kernel<PrefixBloom::View>> PrefixBloom::Kernels() {
-  static const auto kernels = ScalarKernels<View>();
-  return kernels;
 }
 
 }  // namespace filterbench

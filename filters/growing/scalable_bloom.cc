@@ -17,7 +17,10 @@ namespace filterbench {
 namespace {
 
 constexpr uint32_t kWireVersion = 1;
+// A layer takes a cache line at least, which holds so many keys at the usual rates: growth begins
+// there, or the first layers would all have the same size.
 constexpr uint64_t kMinBits = kCacheLineBytes * 8;
+constexpr double kMinKeys = 32;
 
 uint64_t ToWholeWords(double bits) {
   return (static_cast<uint64_t>(std::clamp(bits, 1.0, 0x1p60)) + 63) / 64 * 64;
@@ -35,7 +38,8 @@ Error TooLarge(double bytes) {
 ScalableBloom::Geometry ScalableBloom::GeometryOf(const Params& params, uint64_t initial_keys,
                                                   uint32_t layer) {
   double fpr = params.fpr * (1 - params.tightening);
-  double capacity = std::clamp(static_cast<double>(initial_keys), 1.0, 0x1p50);
+  const double least = params.layer_full == LayerFull::kFill ? kMinKeys : 1;
+  double capacity = std::clamp(static_cast<double>(initial_keys), least, 0x1p50);
   for (uint32_t i = 0; i < layer; ++i) {
     fpr *= params.tightening;
     capacity = std::min(std::ceil(capacity * params.growth), 0x1p50);
@@ -232,62 +236,6 @@ Result<ScalableBloom> ScalableBloom::Deserialize(std::span<const std::byte> wire
   filter.report_.distinct_keys = filter.keys();
   filter.report_.peak_bytes = filter.AllocatedBytes();
   return filter;
-}
-
-namespace {
-
-// Answers of n <= 64 keys as bits. Layer by layer, for the keys that none has contained yet: the
-// first two lines of all of them are asked for before the first is tested, since the misses of one
-// key would wait for each other, and half of the absent keys need no third.
-uint64_t LookUpWord(const ScalableBloom::Layers& all, const uint64_t* hashes, size_t n) {
-  uint32_t open[64];
-  size_t open_count = n;
-  for (size_t i = 0; i < n; ++i) open[i] = static_cast<uint32_t>(i);
-  uint64_t answers = 0;
-  for (uint32_t l = all.count; l-- > 0 && open_count != 0;) {
-    const ScalableBloom::Layer& layer = all.layers[l];
-    if (layer.prefetch) {
-      for (size_t i = 0; i < open_count; ++i) {
-        PrefetchChain(layer.words, layer.bits, std::min<uint32_t>(layer.k, 2), hashes[open[i]]);
-      }
-    }
-    size_t left = 0;
-    for (size_t i = 0; i < open_count; ++i) {
-      const uint32_t key = open[i];
-      const bool contained = TestChain(layer.words, layer.bits, layer.k, hashes[key]);
-      answers |= uint64_t{contained} << key;
-      open[left] = key;
-      left += contained ? 0 : 1;
-    }
-    open_count = left;
-  }
-  return answers;
-}
-
-uint64_t LookUpAll(const ScalableBloom::View& view, const uint64_t* hashes, size_t n,
-                   uint64_t* bits) {
-  uint64_t count = 0;
-  for (size_t i = 0; i < n; i += 64) {
-    const uint64_t word = LookUpWord(*view.all, hashes + i, std::min<size_t>(64, n - i));
-    count += static_cast<uint64_t>(std::popcount(word));
-    if (bits != nullptr) bits[i / 64] = word;
-  }
-  return count;
-}
-
-}  // namespace
-
-std::span<const Kernel<ScalableBloom::View>> ScalableBloom::Kernels() {
-  static const auto kernels = [] {
-    auto all = ScalarKernels<View>();
-    all.front().count_batched = [](const View& view, const uint64_t* hashes, size_t n) {
-      return LookUpAll(view, hashes, n, nullptr);
-    };
-    all.front().bits_batched = [](const View& view, const uint64_t* hashes, size_t n,
-                                  uint64_t* bits) { LookUpAll(view, hashes, n, bits); };
-    return all;
-  }();
-  return kernels;
 }
 
 }  // namespace filterbench

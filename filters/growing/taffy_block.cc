@@ -9,7 +9,7 @@
 
 #include "filters/growing/layered_table.h"
 #include "filters/simd/prefetch.h"
-#include "filters/theory.h"
+#include "filters/theory/blocked_bloom.h"
 #include "filters/theory/growing.h"
 #include "filters/wire.h"
 

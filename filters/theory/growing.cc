@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "filters/theory.h"
+#include "filters/theory/blocked_bloom.h"
 
 namespace filterbench::theory {
 
