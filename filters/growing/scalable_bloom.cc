@@ -59,7 +59,7 @@ ScalableBloom::Geometry ScalableBloom::GeometryOf(const Params& params, uint64_t
   // The share of set bits at which the layer has its rate; rounded, so that no last digit of a power
   // decides about a layout.
   const double share = std::floor(std::pow(fpr, 1.0 / k) * 0x1p16) / 0x1p16;
-  const double bits_per_key = std::ceil(-1024 * k / std::log1p(-share)) / 1024;
+  const double bits_per_key = std::ceil(-1024.0 * k / std::log1p(-share)) / 1024;
   const double bits = std::ceil(capacity * bits_per_key);
   // With so many bits the keys set the share in the mean. What is added lets one filter in 1e11 be
   // full before: each additional bit makes room for 0.35 at a share of one half, and the number of

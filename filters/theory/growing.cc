@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "filters/theory/blocked_bloom.h"
 
@@ -25,13 +28,24 @@ FprEstimate UnionFpr(std::span<const FprEstimate> parts) {
 }
 
 double SplitBlockBitsPerKey(double fpr, int words, int word_bits) {
-  double low = 0.5;
-  double high = 8192;
-  while (high - low > 1e-4) {
-    const double middle = (low + high) / 2;
-    (SplitBlockFpr(middle, words, word_bits) > fpr ? low : high) = middle;
+  // Filters ask for the same few rates again and again; an answer takes milliseconds.
+  static std::mutex mutex;
+  static std::map<std::tuple<double, int, int>, double> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = known.try_emplace({fpr, words, word_bits}, 0);
+  if (!is_new) return entry->second;
+  constexpr double kUnit = 64;
+  int low = static_cast<int>(0.5 * kUnit);
+  int high = static_cast<int>(8192 * kUnit);
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (SplitBlockFpr(middle / kUnit, words, word_bits) > fpr) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
-  return std::ceil(high * 64) / 64;
+  return entry->second = high / kUnit;
 }
 
 FprEstimate SharedPrefixFpr(uint64_t n, int prefix_bits) {
