@@ -95,7 +95,10 @@ Details CountingBlocked::GetDetails() const {
 }
 
 std::optional<FprEstimate> CountingBlocked::ExpectedFpr() const {
-  return theory::BlockedBloomFpr(keys_, blocks_, static_cast<int>(k_), kBlockCounters);
+  // With more keys in each block than that the rate is 1.
+  constexpr uint64_t kFullLoad = 4096;
+  const uint64_t keys = std::min(keys_, blocks_ * kFullLoad);
+  return theory::BlockedBloomFpr(keys, blocks_, static_cast<int>(k_), kBlockCounters);
 }
 
 std::optional<double> CountingBlocked::TheoryFpr(double bits_per_key) {

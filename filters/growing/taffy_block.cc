@@ -19,6 +19,8 @@ namespace {
 constexpr uint32_t kWireVersion = 1;
 constexpr int kWordBits = SplitBlockView::kWordBits;
 constexpr double kBlockBits = 8.0 * TaffyBlock::kBlockBytes;
+// Fewer keys fill no whole blocks, and the rate that the first levels may have would be wasted.
+constexpr double kMinKeys = 128;
 
 uint64_t BlocksFor(double keys, double fpr) {
   const double bits_per_key = theory::SplitBlockBitsPerKey(fpr, kSplitWords, kWordBits);
@@ -31,7 +33,7 @@ TaffyBlock::Geometry TaffyBlock::GeometryOf(const Params& params, uint64_t initi
                                             uint32_t level) {
   const double number = level + 1.0;
   const double fpr = params.fpr * 6 / (std::numbers::pi * std::numbers::pi * number * number);
-  const double first = std::clamp(static_cast<double>(initial_keys), 1.0, 0x1p60);
+  const double first = std::clamp(static_cast<double>(initial_keys), kMinKeys, 0x1p60);
   const double capacity = std::min(std::ldexp(first, static_cast<int>(level)), 0x1p60);
   return {fpr, static_cast<uint64_t>(capacity), BlocksFor(capacity, fpr)};
 }
@@ -125,9 +127,11 @@ Details TaffyBlock::GetDetails() const {
 
 std::optional<FprEstimate> TaffyBlock::ExpectedFpr() const {
   std::vector<FprEstimate> parts;
+  // With more keys in each block than that the rate is 1.
+  constexpr uint64_t kFullLoad = 4096;
   for (const LevelState& state : states_) {
-    parts.push_back(
-        theory::SplitBlockFpr(state.keys, state.geometry.blocks, kSplitWords, kWordBits));
+    const uint64_t keys = std::min(state.keys, state.geometry.blocks * kFullLoad);
+    parts.push_back(theory::SplitBlockFpr(keys, state.geometry.blocks, kSplitWords, kWordBits));
   }
   return theory::UnionFpr(parts);
 }

@@ -50,7 +50,7 @@ class TaffyBlock {
       Knob<Params, double>{"fpr", &Params::fpr, 1e-6, 0.5,
                            "bound of the false-positive rate, however many keys come"},
       Knob<Params, uint64_t>{"initial_keys", &Params::initial_keys, 0, uint64_t{1} << 40,
-                             "keys that the first level is made for; 0 takes those of the build"},
+                             "keys that the first level is made for, 128 at least; 0 takes those of the build"},
   };
 
   static constexpr uint32_t kMaxLevels = 48;
