@@ -163,6 +163,24 @@ TYPED_TEST(CountingTest, ErasingAllLeavesNothing) {
   }
 }
 
+// A counter counts keys, not probes, or coinciding probes would saturate it early.
+TYPED_TEST(CountingTest, AKeyCountsEachOfItsPositionsOnce) {
+  bool some_coincide = false;
+  for (uint64_t size = 1; size <= 70; ++size) {
+    const auto filter =
+        Must(TypeParam::Build(std::vector{TestHash(size)}, {.bits_per_key = 4.0 * size, .k = 16}));
+    uint64_t positions = 0;
+    for (uint64_t i = 0; i < Words(filter).size() * kCountersPerWord; ++i) {
+      const uint64_t count = CountAt(Words(filter).data(), i);
+      ASSERT_LE(count, 1u) << "size " << size << " counter " << i;
+      positions += count;
+    }
+    ASSERT_GE(positions, 1u);
+    some_coincide |= positions < 16;
+  }
+  EXPECT_TRUE(some_coincide);
+}
+
 TYPED_TEST(CountingTest, AnySizeHoldsItsKeysAndForgetsTheOthers) {
   for (uint64_t n = 0; n <= 20000; n = n < 70 ? n + 1 : n * 9 / 7) {
     SCOPED_TRACE(n);
