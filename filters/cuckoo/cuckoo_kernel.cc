@@ -1,6 +1,6 @@
-// Lookups of Cuckoo in vectors: tags and buckets of several keys are computed at once, the two
-// buckets of each key are gathered into 64-bit lanes and all eight slots are compared there, tags
-// of 12 bits as they are packed.
+// Lookups of Cuckoo in vectors: tags and buckets of several keys are computed at once, the words of
+// the two buckets of each key are gathered into 64-bit lanes and all their slots are compared there,
+// tags of 12 bits as they are packed.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/cuckoo/cuckoo_kernel.cc"
@@ -19,16 +19,15 @@ using D64 = hn::CappedTag<uint64_t, 8>;
 using V64 = hn::Vec<D64>;
 
 // Cuckoo::PlaceOf of a vector of keys; fewer than 2^32 buckets.
-template <int kBits>
+template <int kBits, bool kXor>
 struct Places {
   V64 tag;
   V64 bucket;
   V64 partner;
 
   HWY_INLINE Places(V64 salted, V64 buckets) {
-    using Bucket = CuckooBucket<kBits>;
     const D64 d;
-    tag = hn::And(salted, hn::Set(d, Bucket::kTagMask));
+    tag = hn::And(salted, hn::Set(d, (uint64_t{1} << kBits) - 1));
     // 0 becomes 1: the mask is -1 in those lanes.
     tag = hn::Sub(tag, hn::VecFromMask(d, hn::Eq(tag, hn::Zero(d))));
     // FastRange64 with 32-bit products: (high m + (low m >> 32)) >> 32, whose sum is below 2^64.
@@ -36,36 +35,49 @@ struct Places {
     bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
     V64 sum = MulLow32(d, tag, hn::Set(d, Cuckoo::kPairMultiplier1));
     sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)), hn::Set(d, Cuckoo::kPairMultiplier2));
-    sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
-    // Both are below 2^32: the difference is negative where its highest bit is set.
-    const hn::RebindToSigned<D64> di;
-    const V64 difference = hn::Sub(sum, bucket);
-    const V64 wrapped = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, difference)));
-    partner = hn::Add(difference, hn::And(wrapped, buckets));
+    if constexpr (kXor) {
+      const V64 one = hn::Set(d, 1);
+      sum = hn::ShiftRight<32>(MulLow32(d, sum, hn::Sub(buckets, one)));
+      // The mask is -1 where the table has two buckets or more.
+      sum = hn::Sub(sum, hn::VecFromMask(d, hn::Ne(buckets, one)));
+      partner = hn::Xor(bucket, sum);
+    } else {
+      sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
+      // Both are below 2^32: the difference is negative where its highest bit is set.
+      const hn::RebindToSigned<D64> di;
+      const V64 difference = hn::Sub(sum, bucket);
+      const V64 wrapped = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, difference)));
+      partner = hn::Add(difference, hn::And(wrapped, buckets));
+    }
   }
 };
 
-template <int kBits>
+// `bucket` times a number of bytes that is a power of two or three times one.
+template <uint64_t kBytes>
 HWY_INLINE V64 ByteOffset(V64 bucket) {
-  if constexpr (kBits == 12) {
-    return hn::Add(hn::ShiftLeft<2>(bucket), hn::ShiftLeft<1>(bucket));
+  constexpr int kShift = std::countr_zero(kBytes);
+  if constexpr (kBytes == uint64_t{1} << kShift) {
+    return hn::ShiftLeft<kShift>(bucket);
   } else {
-    return hn::ShiftLeft<kBits == 8 ? 2 : 3>(bucket);
+    static_assert(kBytes == uint64_t{3} << kShift);
+    return hn::Add(hn::ShiftLeft<kShift + 1>(bucket), hn::ShiftLeft<kShift>(bucket));
   }
 }
 
-// A tag in all four slots.
-template <int kBits>
+// A tag in all slots of a word.
+template <int kBits, int kSlots>
 HWY_INLINE V64 Repeat(V64 tag) {
-  const V64 two = hn::Or(tag, hn::ShiftLeft<kBits>(tag));
-  return hn::Or(two, hn::ShiftLeft<2 * kBits>(two));
+  V64 repeated = hn::Or(tag, hn::ShiftLeft<kBits>(tag));
+  if constexpr (kSlots >= 4) repeated = hn::Or(repeated, hn::ShiftLeft<2 * kBits>(repeated));
+  if constexpr (kSlots == 8) repeated = hn::Or(repeated, hn::ShiftLeft<4 * kBits>(repeated));
+  return repeated;
 }
 
 // The highest bit of each slot of `word` that is not zero; see CuckooBucket::NonZeroSlots.
-template <int kBits>
+template <class Bucket>
 HWY_INLINE V64 NonZeroSlots(V64 word) {
   const D64 d;
-  const V64 other = hn::Set(d, CuckooBucket<kBits>::kOtherBits);
+  const V64 other = hn::Set(d, Bucket::kOtherBits);
   return hn::Or(hn::Add(hn::And(word, other), other), word);
 }
 
@@ -101,6 +113,7 @@ HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
 
 template <class View>
 class CuckooLookup {
+  using Bucket = typename View::Bucket;
   static constexpr int kBits = View::kTagBits;
 
  public:
@@ -115,47 +128,63 @@ class CuckooLookup {
 
   HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
     if (HWY_UNLIKELY(view_.buckets >> 32 != 0)) return PrepareForHugeTable(hashes, chunk);
-    const D64 d;
-    const V64 buckets = hn::Set(d, view_.buckets);
-    const V64 salt = hn::Set(d, view_.salt);
-    for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
-      const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-      hn::Store(ByteOffset<kBits>(places.bucket), d, chunk.first_offsets + i);
-      hn::Store(ByteOffset<kBits>(places.partner), d, chunk.second_offsets + i);
-      hn::Store(places.tag, d, chunk.tags + i);
-    }
+    if (HWY_UNLIKELY(view_.by_xor)) return PrepareByXor(hashes, chunk);
+    PrepareAll<false>(hashes, chunk);
   }
 
-  // A word that is read at a bucket of 12-bit tags may end in the next line.
+  // A word that is read at a bucket which does not divide a line may end in the next one.
   HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const {
+    constexpr bool kStraddles = kBits == 12 || Bucket::kBytes == 2;
+    constexpr uint64_t kLastByte = Bucket::kBytes - Bucket::kWordBytes + 7;
     hwy::Prefetch(view_.table + chunk.first_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(view_.table + chunk.first_offsets[i] + 7);
+    if (kStraddles) hwy::Prefetch(view_.table + chunk.first_offsets[i] + kLastByte);
     hwy::Prefetch(view_.table + chunk.second_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(view_.table + chunk.second_offsets[i] + 7);
+    if (kStraddles) hwy::Prefetch(view_.table + chunk.second_offsets[i] + kLastByte);
   }
 
   HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
     const D64 d;
-    const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
+    const V64 highest = hn::Set(d, Bucket::kHighestBits);
     uint64_t answers = 0;
     for (size_t j = 0; j < kGroup; j += hn::Lanes(d)) {
-      const V64 pattern = Repeat<kBits>(hn::Load(d, chunk.tags + i + j));
-      const V64 first = LoadWords(view_.table, chunk.first_offsets + i + j);
-      const V64 second = LoadWords(view_.table, chunk.second_offsets + i + j);
-      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
-                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
-      answers |= MaskToBits(d, hn::Ne(hn::And(missing, highest), highest)) << j;
+      const V64 pattern = Repeat<kBits, Bucket::kWordSlots>(hn::Load(d, chunk.tags + i + j));
+      V64 missing = highest;
+      for (int word = 0; word < Bucket::kWords; ++word) {
+        const std::byte* words = view_.table + word * Bucket::kWordBytes;
+        const V64 first = LoadWords(words, chunk.first_offsets + i + j);
+        const V64 second = LoadWords(words, chunk.second_offsets + i + j);
+        missing = hn::And(missing, hn::And(NonZeroSlots<Bucket>(hn::Xor(first, pattern)),
+                                           NonZeroSlots<Bucket>(hn::Xor(second, pattern))));
+      }
+      answers |= MaskToBits(d, hn::Ne(missing, highest)) << j;
     }
     return answers;
   }
 
  private:
+  template <bool kXor>
+  HWY_INLINE void PrepareAll(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
+    const D64 d;
+    const V64 buckets = hn::Set(d, view_.buckets);
+    const V64 salt = hn::Set(d, view_.salt);
+    for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
+      const Places<kBits, kXor> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
+      hn::Store(ByteOffset<Bucket::kBytes>(places.bucket), d, chunk.first_offsets + i);
+      hn::Store(ByteOffset<Bucket::kBytes>(places.partner), d, chunk.second_offsets + i);
+      hn::Store(places.tag, d, chunk.tags + i);
+    }
+  }
+  // Apart, so that its code does not stand between that of the others.
+  HWY_NOINLINE void PrepareByXor(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
+    PrepareAll<true>(hashes, chunk);
+  }
+
   // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
   HWY_NOINLINE void PrepareForHugeTable(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
     for (size_t i = 0; i < kChunkKeys; ++i) {
-      const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view_.salt, view_.buckets);
-      chunk.first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
-      chunk.second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
+      const CuckooPlace place = view_.PlaceOf(hashes[i]);
+      chunk.first_offsets[i] = place.bucket * Bucket::kBytes;
+      chunk.second_offsets[i] = place.partner * Bucket::kBytes;
       chunk.tags[i] = place.tag;
     }
   }
@@ -174,6 +203,7 @@ namespace filterbench {
 
 HWY_EXPORT(CuckooKernel);
 
+template <>
 std::span<const Kernel<Cuckoo::View>> Cuckoo::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(CuckooKernel)(); });
