@@ -32,7 +32,12 @@ uint64_t CuckooScheme::UnitsFor(uint64_t n, const Params& params) {
 }
 
 uint64_t CuckooScheme::UnitsToInsert(uint64_t n, const Params& params) {
-  return UnitsFor(n, params);
+  constexpr InsertLoad kLoads[] = {
+      {0.85, 0.8970, 1.4}, kFourSlotsInsertLoad, {0.98, 0.9979, 0.4}};
+  if (n <= SlotsPerUnit(params)) return 1;
+  Params safe = params;
+  safe.load = kLoads[static_cast<int>(params.slots)].For(n, LoadOf(params));
+  return UnitsFor(n, safe);
 }
 
 uint64_t CuckooScheme::Grown(uint64_t buckets, const Params& params) {

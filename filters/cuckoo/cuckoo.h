@@ -46,6 +46,10 @@ struct CuckooBucket {
   static constexpr int kWordSlots = kSlots / kWords;
   static constexpr uint64_t kWordBytes = kWordSlots * kBits / 8;
   static constexpr uint64_t kBytes = kWords * kWordBytes;
+  // What vectors compare: pair_lookup-inl.h.
+  static constexpr int kFieldBits = kBits;
+  static constexpr int kTagShift = 0;
+  static constexpr int kWordShift = 0;
   static constexpr uint64_t kTagMask = (uint64_t{1} << kBits) - 1;
   static constexpr uint64_t kLowestBits = [] {
     uint64_t bits = 0;
