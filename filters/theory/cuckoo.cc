@@ -52,4 +52,26 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, Cuckoo
   return {mean, std::sqrt(std::max(0.0, variance))};
 }
 
+FprEstimate MortonFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, double overflow,
+                      double overflow_error) {
+  const double keys = static_cast<double>(n);
+  const double m = static_cast<double>(buckets);
+  const double tags = std::exp2(fingerprint_bits);
+  const auto rate_of_tag = [&](double p) {
+    const double one_bucket = -std::expm1(keys * std::log1p(-p / m));
+    const double two_buckets = -std::expm1(keys * std::log1p(-p * (1 + overflow) / m));
+    return p * (one_bucket / m + two_buckets * (1 - 1 / m));
+  };
+  const double mean = rate_of_tag(2 / tags) + (tags - 2) * rate_of_tag(1 / tags);
+  // Keys that answer for both orders of their pair have twice the weight.
+  const double both = CuckooFpr(n, buckets, fingerprint_bits, CuckooPairs::kInvolution).instance_sd;
+  return {mean, std::hypot(both * (1 + overflow) / 2, mean / (1 + overflow) * overflow_error)};
+}
+
+double MortonFpr(double fingerprint_bits, double keys_per_bucket, double overflow) {
+  const double tags = std::exp2(fingerprint_bits);
+  const double q = std::min(1.0, (tags + 2) / (tags * tags));
+  return -std::expm1((1 + overflow) * keys_per_bucket * std::log1p(-q));
+}
+
 }  // namespace filterbench::theory

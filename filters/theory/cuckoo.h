@@ -29,6 +29,21 @@ enum class CuckooPairs {
 // n balls fall into one cell for each tag and pair of buckets.
 FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, CuckooPairs pairs);
 
+// Morton filters (Breslow and Jayasena 2018, section 5): a query finds a key with its tag in its
+// first bucket, where n / buckets keys lie; in its second one only if the first has overflowed.
+// `overflow` is the share of stored tags for whose other bucket that holds: it is larger than the
+// share of such buckets, since keys that moved see to it that theirs is one. Of each pair of buckets
+// a key answers for one order surely and for the other with probability `overflow`: sum over tags of
+// p (1 - (1 - p (1 + overflow) / buckets)^n), p the tag's probability, where a share 1 / buckets of
+// all pairs is one bucket twice.
+// `overflow_error`: the standard deviation of `overflow`, a part of that of the rate; the rest is as
+// for cuckoo filters.
+FprEstimate MortonFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, double overflow,
+                      double overflow_error);
+
+// The same for n to infinity: `keys_per_bucket` keys to a bucket, tags of any width.
+double MortonFpr(double fingerprint_bits, double keys_per_bucket, double overflow);
+
 }  // namespace filterbench::theory
 
 #endif  // FILTERBENCH_FILTERS_THEORY_CUCKOO_H_
