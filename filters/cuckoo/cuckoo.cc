@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-<<<<<<< HEAD
 #include "filters/cuckoo/pair_writer-inl.h"
 #include "filters/cuckoo/tag_filter-inl.h"
 #include "filters/theory/cuckoo.h"
-=======
-#include <fmt/format.h>
-
-#include "filters/theory/cuckoo.h"
-#include "filters/wire.h"
->>>>>>> main
 
 namespace filterbench {
 namespace {

@@ -178,8 +178,15 @@ struct CuckooPlaces {
     const uint64_t salted = hash ^ salt;
     const uint64_t tag = TagOf<kBits>(salted);
     const uint64_t bucket = FastRange64(salted, buckets);
-    return {tag, bucket,
-            by_xor ? XorPartner(bucket, tag, buckets) : Partner(bucket, tag, buckets)};
+    return {tag, bucket, PartnerOf(bucket, tag, buckets, by_xor)};
+  }
+  // A branch that never changes, not a choice between two results: that would compute both.
+  static constexpr uint64_t PartnerOf(uint64_t bucket, uint64_t tag, uint64_t buckets,
+                                      bool by_xor) {
+    if (by_xor) [[unlikely]] {
+      return XorPartner(bucket, tag, buckets);
+    }
+    return Partner(bucket, tag, buckets);
   }
 };
 
@@ -237,7 +244,7 @@ struct CuckooScheme : CuckooPlaces {
       return CuckooPlaces::PlaceOf<kBits>(hash, salt, buckets, by_xor);
     }
     uint64_t PartnerOf(uint64_t bucket, uint64_t tag) const {
-      return by_xor ? XorPartner(bucket, tag, buckets) : Partner(bucket, tag, buckets);
+      return CuckooPlaces::PartnerOf(bucket, tag, buckets, by_xor);
     }
 
     bool MayContain(uint64_t hash) const noexcept {
