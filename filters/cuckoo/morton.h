@@ -67,20 +67,19 @@ struct MortonBlock {
     constexpr int kByte = std::min(kCountersByte + 8, 56);  // no further than the block
     return Word(block, kByte) >> (8 * (kCountersByte + 8 - kByte));
   }
-  static constexpr int SumOfCounters(uint64_t counters) {
-    return std::popcount(counters) + std::popcount(counters & 0xaaaaaaaaaaaaaaaa);
-  }
-
   static int Count(const std::byte* block, int bucket) {
     return static_cast<int>(block[kCountersByte + bucket / 4]) >> (2 * (bucket % 4)) & 3;
   }
-  // Tags in the buckets before `bucket`, which may be kBuckets.
-  static int CountBefore(const std::byte* block, int bucket) {
-    const uint64_t below = (uint64_t{1} << (2 * (bucket % 32))) - 1;
-    const uint64_t low = LowCounters(block);
-    if (bucket < 32) return SumOfCounters(low & below);
-    const uint64_t high = HighCounters(block);
-    return SumOfCounters(low) + SumOfCounters(bucket == 64 ? high : high & below);
+  // Tags in the buckets before `bucket`, which may be kBuckets. Without a branch: which half of the
+  // block a key goes to nobody can predict.
+  [[gnu::always_inline]] static int CountBefore(const std::byte* block, int bucket) {
+    constexpr uint64_t kTwos = 0xaaaaaaaaaaaaaaaa;
+    const uint64_t below = (uint64_t{1} << (2 * bucket % 64)) - 1;
+    const uint64_t low = LowCounters(block) & (bucket < 32 ? below : ~uint64_t{0});
+    const uint64_t high = HighCounters(block) & (bucket < 32 ? 0 : bucket < 64 ? below : ~uint64_t{0});
+    // Each bit once, those of the value two twice.
+    return std::popcount(low) + std::popcount(high) +
+           std::popcount((low & kTwos) >> 1 | (high & kTwos));
   }
   static int CountAll(const std::byte* block) { return CountBefore(block, kBuckets); }
 
@@ -112,7 +111,7 @@ struct MortonBlock {
                            ((uint64_t{1} << (Count(block, bucket) * kBits)) - 1);
     return found == 0 ? -1 : first + std::countr_zero(found) / kBits;
   }
-  static bool Holds(const std::byte* block, int bucket, uint64_t tag) {
+  [[gnu::always_inline]] static bool Holds(const std::byte* block, int bucket, uint64_t tag) {
     const uint64_t tags = TagsFrom(block, CountBefore(block, bucket));
     return (SlotsWith(tags, tag) & ((uint64_t{1} << (Count(block, bucket) * kBits)) - 1)) != 0;
   }
@@ -198,7 +197,8 @@ struct MortonScheme : CuckooPlaces {
                            "share of the slots that the keys of the build fill"},
   };
 
-  // A view that knows the layout of its blocks.
+  // A view that knows the layout of its blocks. Inlined by force: a call would leave the loops of a
+  // target for code without its instruction that counts bits.
   template <int kBits>
   struct SizedView {
     using Block = MortonBlock<kBits>;
@@ -219,16 +219,20 @@ struct MortonScheme : CuckooPlaces {
       return Partner(bucket, tag, buckets);
     }
 
-    bool MayContain(uint64_t hash) const noexcept {
+    [[gnu::always_inline]] bool MayContain(uint64_t hash) const noexcept {
       const uint64_t salted = hash ^ salt;
       return MayContain(TagOf<kBits>(salted), FastRange64(salted, buckets));
     }
-    bool MayContain(uint64_t tag, uint64_t bucket) const noexcept {
-      const std::byte* block = BlockOf(bucket);
-      if (Block::Holds(block, InBlock(bucket), tag)) return true;
-      if (!Block::Overflowed(block, InBlock(bucket))) return false;
-      const uint64_t partner = PartnerOf(bucket, tag);
-      return Block::Holds(BlockOf(partner), InBlock(partner), tag);
+    [[gnu::always_inline]] bool MayContain(uint64_t tag, uint64_t bucket) const noexcept {
+      return Holds(bucket, tag) ||
+             (Overflowed(bucket) && Holds(PartnerOf(bucket, tag), tag));
+    }
+    [[gnu::always_inline]] bool Holds(uint64_t bucket, uint64_t tag) const noexcept {
+      return Block::Holds(BlockOf(bucket), InBlock(bucket), tag);
+    }
+    // Whether keys of that bucket, or of those that share its bit, may be in their second one.
+    [[gnu::always_inline]] bool Overflowed(uint64_t bucket) const noexcept {
+      return Block::Overflowed(BlockOf(bucket), InBlock(bucket));
     }
   };
 
