@@ -32,8 +32,7 @@ uint64_t CuckooScheme::UnitsFor(uint64_t n, const Params& params) {
 }
 
 uint64_t CuckooScheme::UnitsToInsert(uint64_t n, const Params& params) {
-  constexpr InsertLoad kLoads[] = {
-      {0.85, 0.8970, 1.4}, kFourSlotsInsertLoad, {0.98, 0.9979, 0.4}};
+  constexpr InsertLoad kLoads[] = {{0.85, 0.8970, 1.4}, kFourSlotsInsertLoad, {0.98, 0.9979, 0.4}};
   if (n <= SlotsPerUnit(params)) return 1;
   Params safe = params;
   safe.load = kLoads[static_cast<int>(params.slots)].For(n, LoadOf(params));
@@ -46,8 +45,7 @@ uint64_t CuckooScheme::Grown(uint64_t buckets, const Params& params) {
 
 template <class Use>
 decltype(auto) CuckooScheme::WithWriter(const View& view, std::byte* table, Use&& use) {
-  return view.Specialize(
-      [&]<class V>(const V& sized) { return use(PairWriter<V>(sized, table)); });
+  return view.Specialize([&]<class V>(const V& sized) { return use(PairWriter<V>(sized, table)); });
 }
 
 Result<uint64_t> CuckooScheme::CountTags(const View& view) {

@@ -89,9 +89,7 @@ struct CuckooBucket {
   static constexpr uint64_t SlotsWith(uint64_t word, uint64_t tag) {
     return ~NonZeroSlots(word ^ Repeat(tag)) & kHighestBits;
   }
-  static constexpr uint64_t FreeSlots(uint64_t word) {
-    return ~NonZeroSlots(word) & kHighestBits;
-  }
+  static constexpr uint64_t FreeSlots(uint64_t word) { return ~NonZeroSlots(word) & kHighestBits; }
   // Of a non-empty set of slots in the form of SlotsWith.
   static constexpr int FirstSlot(uint64_t slots) { return std::countr_zero(slots) / kBits; }
 
@@ -195,9 +193,10 @@ struct CuckooScheme : CuckooPlaces {
       .name = "cuckoo",
       .summary = "tags of 8, 12 or 16 bits in one of two buckets of 2, 4 or 8; insert and erase",
       .source = "Fan, Andersen, Kaminsky, Mitzenmacher 2014",
-      .fpr_formula = "sum over tags of p (1 - (1 - 2p/buckets)^n), p the tag's probability: about "
-                     "1 - (1 - q)^(2 slots load), q = (2^f + 2) / 4^f (Fan et al. 2014, section "
-                     "5.1)",
+      .fpr_formula =
+          "sum over tags of p (1 - (1 - 2p/buckets)^n), p the tag's probability: about "
+          "1 - (1 - q)^(2 slots load), q = (2^f + 2) / 4^f (Fan et al. 2014, section "
+          "5.1)",
       .hash_bits = 64,
   };
   static constexpr uint32_t kWireVersion = 2;
@@ -299,8 +298,7 @@ struct CuckooScheme : CuckooPlaces {
 
   static View MakeView(const Params& params, const std::byte* table, uint64_t buckets,
                        uint64_t salt, bool prefetch) {
-    return {table,    buckets,      salt,          params.fingerprint_bits,
-            prefetch, params.slots, params.partner};
+    return {table, buckets, salt, params.fingerprint_bits, prefetch, params.slots, params.partner};
   }
 
   static constexpr int TagBits(const Params& params) {

@@ -1,8 +1,8 @@
 #include "filters/cuckoo/morton.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "filters/cuckoo/tag_filter-inl.h"
 #include "filters/theory/cuckoo.h"
@@ -74,7 +74,8 @@ class MortonWriter {
 
   // Breadth-first search for a bucket with room, from both buckets of `place`: where a bucket is
   // full one of its tags has to leave, where only its block is full any tag of the block. As in
-  // pair_writer-inl.h nothing is moved before a chain of moves is found, and it is the shortest one.
+  // pair_writer-inl.h nothing is moved before a chain of moves is found, and it is the shortest
+  // one.
   bool InsertByMoving(const Place& place) {
     // A bucket that `tag`, stored in the bucket `from`, may move to, so that the one at `parent`
     // gets room.
@@ -171,11 +172,10 @@ Overflow CountOverflow(const MortonScheme::View& any_view) {
     }
     const double counted = static_cast<double>(std::max<uint64_t>(tags, 1));
     const double share = static_cast<double>(overflowed_tags) / counted;
-    const double error =
-        blocks == any_view.blocks ? 0 : std::sqrt(share * (1 - share) / counted);
-    return {share, error,
-            static_cast<double>(overflowed_buckets) /
-                static_cast<double>(blocks * Block::kBuckets)};
+    const double error = blocks == any_view.blocks ? 0 : std::sqrt(share * (1 - share) / counted);
+    return {
+        share, error,
+        static_cast<double>(overflowed_buckets) / static_cast<double>(blocks * Block::kBuckets)};
   });
 }
 
@@ -204,8 +204,8 @@ Result<uint64_t> MortonScheme::CountTags(const View& view) {
       const std::byte* block = sized.table + i * Block::kBytes;
       const int count = Block::CountAll(block);
       if (count > Block::kSlots) {
-        return Error{fmt::format("block {} counts {} tags, its limit is {}", i, count,
-                                 Block::kSlots)};
+        return Error{
+            fmt::format("block {} counts {} tags, its limit is {}", i, count, Block::kSlots)};
       }
       for (int slot = 0; slot < Block::kSlots; ++slot) {
         if ((Block::Tag(block, slot) != 0) != (slot < count)) {

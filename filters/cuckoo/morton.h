@@ -4,14 +4,15 @@
 // Morton filter: a sparse cuckoo filter, compressed into cache lines.
 //
 // Idea: many small buckets of three slots, most of them hardly filled, share a block of one cache
-// line that stores only the taken slots; a counter of two bits per bucket says where they are. A key
-// goes to its first bucket if it can, and one bit, shared by a few buckets, remembers whether a key
-// ever had to leave: most absent keys are denied after one line and less than one comparison, so
-// that the rate is lower than that of `cuckoo` with the same tags.
+// line that stores only the taken slots; a counter of two bits per bucket says where they are. A
+// key goes to its first bucket if it can, and one bit, shared by a few buckets, remembers whether a
+// key ever had to leave: most absent keys are denied after one line and less than one comparison,
+// so that the rate is lower than that of `cuckoo` with the same tags.
 // Source: Breslow, Jayasena, "Morton Filters: Faster, Space-Efficient Cuckoo Filters via Biasing,
 // Compression, and Decoupled Logical Sparsity", 2018. The block for tags of 8 bits is the paper's
 // (46 tags, 64 buckets, 16 overflow bits); those for 12 and 16 bits are made in the same way. The
-// second bucket may lie anywhere (`CuckooPlaces::Partner`), where the paper keeps it near the first.
+// second bucket may lie anywhere (`CuckooPlaces::Partner`), where the paper keeps it near the
+// first.
 // Limits: overflow bits are never cleared, so that a filter whose keys come and go reads two lines
 // more and more often. When it loses: in cache, where counting bits costs more than the second line
 // saves; and below about 0.1 % FPR `ribbon` and `binary_fuse` are smaller where keys never leave.
@@ -76,7 +77,9 @@ struct MortonBlock {
     constexpr uint64_t kTwos = 0xaaaaaaaaaaaaaaaa;
     const uint64_t below = (uint64_t{1} << (2 * bucket % 64)) - 1;
     const uint64_t low = LowCounters(block) & (bucket < 32 ? below : ~uint64_t{0});
-    const uint64_t high = HighCounters(block) & (bucket < 32 ? 0 : bucket < 64 ? below : ~uint64_t{0});
+    const uint64_t high = HighCounters(block) & (bucket < 32   ? 0
+                                                 : bucket < 64 ? below
+                                                               : ~uint64_t{0});
     // Each bit once, those of the value two twice.
     return std::popcount(low) + std::popcount(high) +
            std::popcount((low & kTwos) >> 1 | (high & kTwos));
@@ -92,7 +95,7 @@ struct MortonBlock {
     block[kOverflowByte + bit / 8] |= std::byte{1} << (bit % 8);
   }
 
-  // Up to five tags from `slot` on, the first one lowest.
+  // Three tags and more from `slot` on, the first one lowest.
   static uint64_t TagsFrom(const std::byte* block, int slot) {
     return Word(block, slot * kBits / 8) >> (slot * kBits % 8);
   }
@@ -171,12 +174,14 @@ struct MortonBlock {
 struct MortonScheme : CuckooPlaces {
   static constexpr FilterInfo kInfo = {
       .name = "morton",
-      .summary = "cuckoo filter compressed into cache lines, one line for most absent keys; insert "
-                 "and erase",
+      .summary =
+          "cuckoo filter compressed into cache lines, one line for most absent keys; insert "
+          "and erase",
       .source = "Breslow, Jayasena 2018",
-      .fpr_formula = "sum over tags of p (1 - (1 - p (1 + g)/buckets)^n), p the tag's probability, g "
-                     "the share of stored tags whose other bucket has overflowed (Breslow and "
-                     "Jayasena 2018, section 5, with g for the second bucket)",
+      .fpr_formula =
+          "sum over tags of p (1 - (1 - p (1 + g)/buckets)^n), p the tag's probability, g "
+          "the share of stored tags whose other bucket has overflowed (Breslow and "
+          "Jayasena 2018, section 5, with g for the second bucket)",
       .hash_bits = 64,
   };
   static constexpr uint32_t kWireVersion = 1;
@@ -224,8 +229,7 @@ struct MortonScheme : CuckooPlaces {
       return MayContain(TagOf<kBits>(salted), FastRange64(salted, buckets));
     }
     [[gnu::always_inline]] bool MayContain(uint64_t tag, uint64_t bucket) const noexcept {
-      return Holds(bucket, tag) ||
-             (Overflowed(bucket) && Holds(PartnerOf(bucket, tag), tag));
+      return Holds(bucket, tag) || (Overflowed(bucket) && Holds(PartnerOf(bucket, tag), tag));
     }
     [[gnu::always_inline]] bool Holds(uint64_t bucket, uint64_t tag) const noexcept {
       return Block::Holds(BlockOf(bucket), InBlock(bucket), tag);

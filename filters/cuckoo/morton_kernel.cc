@@ -1,6 +1,7 @@
-// Lookups of Morton: places of 64 keys are computed ahead, and the lines of their first buckets asked
-// for; the test is the scalar reference, which counts bits with the target's instructions. Testing all
-// first buckets of a group and then the second ones that are needed was no faster. Second lines are needed for a tenth of the absent keys and are not asked for ahead.
+// Lookups of Morton: places of 64 keys are computed ahead, and the lines of their first buckets
+// asked for; the test is the scalar reference, which counts bits with the target's instructions.
+// Testing all first buckets of a group and then the second ones that are needed was no faster.
+// Second lines are needed for a tenth of the absent keys and are not asked for ahead.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/cuckoo/morton_kernel.cc"

@@ -42,7 +42,8 @@ struct Places {
     const V64 low = hn::ShiftRight<32>(MulLow32(d, salted, buckets));
     bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
     V64 sum = MulLow32(d, tag, hn::Set(d, CuckooPlaces::kPairMultiplier1));
-    sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)), hn::Set(d, CuckooPlaces::kPairMultiplier2));
+    sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)),
+                   hn::Set(d, CuckooPlaces::kPairMultiplier2));
     if constexpr (kXor) {
       const V64 one = hn::Set(d, 1);
       sum = hn::ShiftRight<32>(MulLow32(d, sum, hn::Sub(buckets, one)));
@@ -120,8 +121,8 @@ HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
 }
 
 // Tags in one of two buckets. Of each slot a field of Bucket::kFieldBits bits is compared, the tag
-// without its lowest kTagShift bits; fields start at bit kWordShift of a word. Where that is not the
-// whole tag, the scalar reference decides about the keys that pass.
+// without its lowest kTagShift bits; fields start at bit kWordShift of a word. Where that is not
+// the whole tag, the scalar reference decides about the keys that pass.
 template <class View>
 class PairLookup {
   using Bucket = typename View::Bucket;

@@ -26,8 +26,7 @@ uint64_t SemiSortedScheme::UnitsToInsert(uint64_t n, const Params& params) {
 
 template <class Use>
 decltype(auto) SemiSortedScheme::WithWriter(const View& view, std::byte* table, Use&& use) {
-  return view.Specialize(
-      [&]<class V>(const V& sized) { return use(PairWriter<V>(sized, table)); });
+  return view.Specialize([&]<class V>(const V& sized) { return use(PairWriter<V>(sized, table)); });
 }
 
 Result<uint64_t> SemiSortedScheme::CountTags(const View& view) {

@@ -3,10 +3,10 @@
 
 // Cuckoo filter with semi-sorted buckets.
 //
-// Idea: the order of the four tags in a bucket says nothing, so they are sorted by their lowest four
-// bits. There are 3876 sorted sequences of four numbers below 16, whose index takes 12 bits instead
-// of 16: one bit per tag is saved. Tags have one bit more than in `cuckoo` in the same space, which
-// halves the rate.
+// Idea: the order of the four tags in a bucket says nothing, so they are sorted by their lowest
+// four bits. There are 3876 sorted sequences of four numbers below 16, whose index takes 12 bits
+// instead of 16: one bit per tag is saved. Tags have one bit more than in `cuckoo` in the same
+// space, which halves the rate.
 // Source: Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom",
 // 2014, section 5.2. The high bits of the tags stand in the order of the sorted low bits, so that a
 // lookup compares them first and decodes the index only where some of them are equal.
@@ -169,8 +169,9 @@ struct SemiSortedScheme : CuckooPlaces {
       .name = "semi_sorted_cuckoo",
       .summary = "cuckoo filter that saves a bit per tag by sorting its buckets; insert and erase",
       .source = "Fan, Andersen, Kaminsky, Mitzenmacher 2014, section 5.2",
-      .fpr_formula = "that of cuckoo with one more bit: sum over tags of p (1 - (1 - 2p/buckets)^n), "
-                     "p the tag's probability (Fan et al. 2014, section 5.1)",
+      .fpr_formula =
+          "that of cuckoo with one more bit: sum over tags of p (1 - (1 - 2p/buckets)^n), "
+          "p the tag's probability (Fan et al. 2014, section 5.1)",
       .hash_bits = 64,
   };
   static constexpr uint32_t kWireVersion = 1;
@@ -186,8 +187,7 @@ struct SemiSortedScheme : CuckooPlaces {
   };
   static constexpr auto kKnobs = std::tuple{
       Choice{"fingerprint_bits", &Params::fingerprint_bits,
-             std::array<std::string_view, 3>{"9", "13", "17"},
-             "bits of a tag; it takes one less"},
+             std::array<std::string_view, 3>{"9", "13", "17"}, "bits of a tag; it takes one less"},
       Knob<Params, double>{"load", &Params::load, 0.05, 0.98,
                            "share of the slots that the keys of the build fill"},
   };

@@ -5,8 +5,8 @@
 #define HWY_TARGET_INCLUDE "filters/cuckoo/semi_sorted_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
-#include "filters/cuckoo/semi_sorted.h"
 #include "filters/cuckoo/pair_lookup-inl.h"
+#include "filters/cuckoo/semi_sorted.h"
 #include "filters/simd/loops-inl.h"
 #include "hwy/highway.h"
 
@@ -14,7 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-Kernel<SemiSortedCuckoo::View> SemiSortedKernel() { return ChunkedLoops<SemiSortedCuckoo::View, PairLookup>::Make(); }
+Kernel<SemiSortedCuckoo::View> SemiSortedKernel() {
+  return ChunkedLoops<SemiSortedCuckoo::View, PairLookup>::Make();
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench

@@ -3,13 +3,13 @@
 
 // The definitions of tag_filter.h.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "filters/cuckoo/tag_filter.h"
 #include "filters/wire.h"
@@ -171,9 +171,10 @@ Result<TagFilter<Scheme>> TagFilter<Scheme>::Build(std::span<const uint64_t> has
     units = needed;
     attempt = 0;
   }
-  return Error{fmt::format("a key found no free slot in {} attempts with up to {} {}: load "
-                           "reached {:.4f}",
-                           kMaxAttempts, last_units, Scheme::kUnits, best_load)};
+  return Error{
+      fmt::format("a key found no free slot in {} attempts with up to {} {}: load "
+                  "reached {:.4f}",
+                  kMaxAttempts, last_units, Scheme::kUnits, best_load)};
 }
 
 template <class Scheme>
@@ -221,9 +222,9 @@ bool TagFilter<Scheme>::Fill(std::span<const uint64_t> hashes) {
 
     SuspectFinder finder(suspects);
     const std::vector<uint64_t> late = finder.NeverStored(hashes);
-    report_.peak_bytes = std::max(
-        report_.peak_bytes, AllocatedBytes() + finder.bytes() +
-                                (suspects.capacity() + late.capacity()) * sizeof(uint64_t));
+    report_.peak_bytes = std::max(report_.peak_bytes,
+                                  AllocatedBytes() + finder.bytes() +
+                                      (suspects.capacity() + late.capacity()) * sizeof(uint64_t));
     for (const uint64_t hash : late) {
       if (!insert(writer.PlaceOf(hash))) return false;
     }
@@ -234,18 +235,16 @@ bool TagFilter<Scheme>::Fill(std::span<const uint64_t> hashes) {
 
 template <class Scheme>
 InsertStatus TagFilter<Scheme>::Insert(uint64_t hash) {
-  const bool inserted = Scheme::WithWriter(view(), table_.data(), [&](auto writer) {
-    return writer.Insert(writer.PlaceOf(hash));
-  });
+  const bool inserted = Scheme::WithWriter(
+      view(), table_.data(), [&](auto writer) { return writer.Insert(writer.PlaceOf(hash)); });
   stored_ += inserted ? 1 : 0;
   return inserted ? InsertStatus::kOk : InsertStatus::kFull;
 }
 
 template <class Scheme>
 EraseStatus TagFilter<Scheme>::Erase(uint64_t hash) {
-  const bool erased = Scheme::WithWriter(view(), table_.data(), [&](auto writer) {
-    return writer.Erase(writer.PlaceOf(hash));
-  });
+  const bool erased = Scheme::WithWriter(
+      view(), table_.data(), [&](auto writer) { return writer.Erase(writer.PlaceOf(hash)); });
   stored_ -= erased ? 1 : 0;
   return erased ? EraseStatus::kOk : EraseStatus::kNotFound;
 }

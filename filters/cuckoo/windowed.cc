@@ -17,9 +17,9 @@ class WindowWriter {
 
  public:
   using Place = CuckooPlace;
-  // Slots that an insertion looks through before it gives up. Near their threshold windows need long
-  // searches: 1024 slots end at a load of 0.935, 8192 at 0.955. Most searches are short, and are spared
-  // the clearing of a large set.
+  // Slots that an insertion looks through before it gives up. Near their threshold windows need
+  // long searches: 1024 slots end at a load of 0.935, 8192 at 0.955. Most searches are short, and
+  // are spared the clearing of a large set.
   static constexpr size_t kFewSlots = 256;
   static constexpr size_t kMaxSearchedSlots = 8192;
 
@@ -71,9 +71,9 @@ class WindowWriter {
     Store(slot, slot - (slot - window <= 1 ? window : partner), tag);
   }
 
-  // Breadth-first search for a free slot from the slots of both windows, along the other three slots
-  // that the tag in a slot may take. As in pair_writer-inl.h nothing is moved before a chain of
-  // moves is found, and it is the shortest one.
+  // Breadth-first search for a free slot from the slots of both windows, along the other three
+  // slots that the tag in a slot may take. As in pair_writer-inl.h nothing is moved before a chain
+  // of moves is found, and it is the shortest one.
   template <size_t kMaxSlots>
   bool InsertByMoving(const Place& place) {
     // A slot that the tag in the slot at `parent` may move to.
@@ -84,8 +84,8 @@ class WindowWriter {
     constexpr uint64_t kNoParent = kMaxSlots;
     Reached reached[kMaxSlots];
     size_t count = 0;
-    // Every slot once: a chain that visits a slot twice could move one tag twice. Slots share bits of
-    // the set where the table is larger than it; a few are then passed over.
+    // Every slot once: a chain that visits a slot twice could move one tag twice. Slots share bits
+    // of the set where the table is larger than it; a few are then passed over.
     constexpr size_t kSetWords = kMaxSlots / 8;
     uint64_t seen[kSetWords] = {};
     const auto reach = [&](uint64_t slot, uint64_t parent) {

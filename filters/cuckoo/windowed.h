@@ -4,15 +4,17 @@
 // Windowed cuckoo filter: buckets overlap.
 //
 // Idea: a bucket is a window of two slots that starts at any slot, so that neighbours share one.
-// Windows of two fill to 0.965 of the slots, nearly as far as buckets of four (0.980), while disjoint
-// buckets of two stop at 0.897; and a lookup compares four slots instead of eight. Half as many
-// comparisons are half the rate of `cuckoo` at the same number of bits.
-// Source: Schmitz, Zentgraf, Rahmann, "Smaller and More Flexible Cuckoo Filters", 2025; thresholds of
-// overlapping blocks: Walzer, "Load Thresholds for Cuckoo Hashing with Overlapping Blocks", 2018.
+// Windows of two fill to 0.965 of the slots, nearly as far as buckets of four (0.980), while
+// disjoint buckets of two stop at 0.897; and a lookup compares four slots instead of eight. Half as
+// many comparisons are half the rate of `cuckoo` at the same number of bits.
+// Source: Schmitz, Zentgraf, Rahmann, "Smaller and More Flexible Cuckoo Filters", 2025; thresholds
+// of overlapping blocks: Walzer, "Load Thresholds for Cuckoo Hashing with Overlapping Blocks",
+// 2018.
 // A slot has to say which of the two windows over it its tag belongs to. It costs a bit of the slot
 // and no accuracy, since that bit is compared too: a tag in the wrong half of a window is no match.
-// Limits: those of `cuckoo`. When it loses: against the same rate by four slots it is the slower one
-// to build, since with fewer places per key more tags have to move; windows may lie across lines.
+// Limits: those of `cuckoo`. When it loses: against the same rate by four slots it is the slower
+// one to build, since with fewer places per key more tags have to move; windows may lie across
+// lines.
 //
 // Not thread-safe, as `cuckoo`.
 
@@ -68,9 +70,7 @@ struct WindowedSlots {
   }
 
   // What a window holds where `tag` lies in both halves.
-  static constexpr uint64_t Pattern(uint64_t tag) {
-    return (tag << 1) * kLowestBits + kSecondHalf;
-  }
+  static constexpr uint64_t Pattern(uint64_t tag) { return (tag << 1) * kLowestBits + kSecondHalf; }
   // The highest bit of each half of `window` that holds `tag`; see CuckooBucket::SlotsWith.
   static constexpr uint64_t HalvesWith(uint64_t window, uint64_t tag) {
     const uint64_t difference = window ^ Pattern(tag);
@@ -86,11 +86,13 @@ struct WindowedSlots {
 struct WindowedScheme : CuckooPlaces {
   static constexpr FilterInfo kInfo = {
       .name = "windowed_cuckoo",
-      .summary = "cuckoo filter whose buckets are overlapping windows of two slots; insert and erase",
+      .summary =
+          "cuckoo filter whose buckets are overlapping windows of two slots; insert and erase",
       .source = "Schmitz, Zentgraf, Rahmann 2025",
-      .fpr_formula = "sum over tags of p (1 - (1 - 2p/windows)^n), p the probability of a tag of f - 1 "
-                     "bits in slots of f: about 4 load / 2^f (Schmitz et al. 2025; exact as in Fan et "
-                     "al. 2014, section 5.1)",
+      .fpr_formula =
+          "sum over tags of p (1 - (1 - 2p/windows)^n), p the probability of a tag of f - 1 "
+          "bits in slots of f: about 4 load / 2^f (Schmitz et al. 2025; exact as in Fan et "
+          "al. 2014, section 5.1)",
       .hash_bits = 64,
   };
   static constexpr uint32_t kWireVersion = 1;

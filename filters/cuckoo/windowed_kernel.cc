@@ -95,9 +95,9 @@ class WindowLookup {
   static HWY_INLINE V64 FromHalfByte(V64 word, V64 half) {
     const D64 d;
     const hn::RebindToSigned<D64> di;
-    return hn::BitCast(d, IfNegative(di, hn::BitCast(di, half),
-                                     hn::BitCast(di, hn::ShiftRight<4>(word)),
-                                     hn::BitCast(di, word)));
+    return hn::BitCast(
+        d, IfNegative(di, hn::BitCast(di, half), hn::BitCast(di, hn::ShiftRight<4>(word)),
+                      hn::BitCast(di, word)));
   }
 
   HWY_NOINLINE void PrepareForHugeTable(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {

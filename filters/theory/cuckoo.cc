@@ -39,8 +39,8 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, Cuckoo
     for (const Kind& b : kinds) {
       if (b.cells == 0 || b.probability >= 1) continue;
       const double other_empty = std::exp(keys * std::log1p(-b.probability));
-      const double joint = a.probability * b.probability /
-                           ((1 - a.probability) * (1 - b.probability));
+      const double joint =
+          a.probability * b.probability / ((1 - a.probability) * (1 - b.probability));
       variance += a.cells * a.probability * b.cells * b.probability * empty * other_empty *
                   std::expm1(keys * std::log1p(-joint));
       if (&a == &b) {  // a cell with itself, taken as a pair of two cells above

@@ -21,23 +21,22 @@ enum class CuckooPairs {
   kDistinct,    // two buckets, unless there is but one
 };
 
-// n distinct keys in `buckets` buckets of any number of slots, exactly. Two tags that are equal have
-// the same two buckets or none in common, so a false positive is a key whose tag and pair of buckets
-// are those of the query, wherever keys were moved: sum over tags of p (1 - (1 - 2 p / buckets)^n),
-// p the tag's probability. Section 5.1 differs from it by a factor 1 + q / 2, since it takes the
-// tags that lie together as independent. The deviation is that of the number of occupied cells when
-// n balls fall into one cell for each tag and pair of buckets.
+// n distinct keys in `buckets` buckets of any number of slots, exactly. Two tags that are equal
+// have the same two buckets or none in common, so a false positive is a key whose tag and pair of
+// buckets are those of the query, wherever keys were moved: sum over tags of p (1 - (1 - 2 p /
+// buckets)^n), p the tag's probability. Section 5.1 differs from it by a factor 1 + q / 2, since it
+// takes the tags that lie together as independent. The deviation is that of the number of occupied
+// cells when n balls fall into one cell for each tag and pair of buckets.
 FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, CuckooPairs pairs);
 
 // Morton filters (Breslow and Jayasena 2018, section 5): a query finds a key with its tag in its
 // first bucket, where n / buckets keys lie; in its second one only if the first has overflowed.
 // `overflow` is the share of stored tags for whose other bucket that holds: it is larger than the
-// share of such buckets, since keys that moved see to it that theirs is one. Of each pair of buckets
-// a key answers for one order surely and for the other with probability `overflow`: sum over tags of
-// p (1 - (1 - p (1 + overflow) / buckets)^n), p the tag's probability, where a share 1 / buckets of
-// all pairs is one bucket twice.
-// `overflow_error`: the standard deviation of `overflow`, a part of that of the rate; the rest is as
-// for cuckoo filters.
+// share of such buckets, since keys that moved see to it that theirs is one. Of each pair of
+// buckets a key answers for one order surely and for the other with probability `overflow`: sum
+// over tags of p (1 - (1 - p (1 + overflow) / buckets)^n), p the tag's probability, where a share 1
+// / buckets of all pairs is one bucket twice. `overflow_error`: the standard deviation of
+// `overflow`, a part of that of the rate; the rest is as for cuckoo filters.
 FprEstimate MortonFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, double overflow,
                       double overflow_error);
 
