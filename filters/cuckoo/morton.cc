@@ -187,7 +187,11 @@ uint64_t MortonScheme::UnitsFor(uint64_t n, const Params& params) {
 }
 
 uint64_t MortonScheme::UnitsToInsert(uint64_t n, const Params& params) {
-  return UnitsFor(n, params);
+  // Blocks are so large that even one of them holds this share of its slots.
+  constexpr double kSafeLoad = 0.96;
+  Params safe = params;
+  safe.load = std::min(params.load, kSafeLoad);
+  return UnitsFor(n, safe);
 }
 
 template <class Use>
