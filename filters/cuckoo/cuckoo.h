@@ -95,11 +95,13 @@ struct CuckooBucket {
 
   // --- The whole bucket, its slots counted through its words ---
 
-  static bool Holds(const std::byte* bucket, uint64_t tag) {
+  // Not 0 where a slot holds `tag`.
+  static uint64_t Match(const std::byte* bucket, uint64_t tag) {
     uint64_t found = 0;
     for (int i = 0; i < kWords; ++i) found |= SlotsWith(Load(bucket + i * kWordBytes), tag);
-    return found != 0;
+    return found;
   }
+  static bool Holds(const std::byte* bucket, uint64_t tag) { return Match(bucket, tag) != 0; }
   static int CountFree(const std::byte* bucket) {
     int count = 0;
     for (int i = 0; i < kWords; ++i) {
@@ -252,7 +254,7 @@ struct CuckooScheme : CuckooPlaces {
       const std::byte* second = table + place.partner * Bucket::kBytes;
       // Both without a branch between them: a negative answer needs both, and the two lines may
       // arrive together.
-      return Bucket::Holds(first, place.tag) | Bucket::Holds(second, place.tag);
+      return (Bucket::Match(first, place.tag) | Bucket::Match(second, place.tag)) != 0;
     }
   };
 

@@ -31,7 +31,9 @@ class PairWriter {
   }
 
   bool Contains(const Place& place) const {
-    return Bucket::Holds(At(place.bucket), place.tag) | Bucket::Holds(At(place.partner), place.tag);
+    const bool in_first = Bucket::Holds(At(place.bucket), place.tag);
+    const bool in_second = Bucket::Holds(At(place.partner), place.tag);
+    return in_first || in_second;
   }
 
   // Into the emptier of the two buckets, which leaves fewer buckets full than taking the first;
