@@ -21,8 +21,8 @@
 #include <tuple>
 #include <vector>
 
-#include "filters/bloom/blocked.h"
 #include "filters/bloom/counters.h"
+#include "filters/bloom/line_probes.h"
 #include "filters/filter.h"
 #include "filters/simd/prefetch.h"
 #include "filters/table.h"
@@ -58,8 +58,8 @@ class CountingBlocked {
   static constexpr uint64_t kMaxBlocks = uint64_t{1} << 31;  // 2^40 bits
 
   // Probe i is the top 7 bits of the low half of the hash times the i-th power of the multiplier
-  // (blocked.h); the block is chosen by the high half.
-  static constexpr uint32_t kMultiplier = BlockedBloomScheme::kMultiplier;
+  // (line_probes.h); the block is chosen by the high half.
+  static constexpr uint32_t kMultiplier = kLineProbeMultiplier;
   static constexpr int kProbeShift = 32 - 7;
   static_assert(kBlockCounters == 1 << 7);
 
