@@ -594,7 +594,8 @@ TEST(CuckooKernelTest, AgreesWithTheReferenceWithAndWithoutPrefetch) {
 TEST(CuckooKernelTest, AgreesWithTheReferenceBeyond32BitBuckets) {
   constexpr uint64_t kBuckets = (uint64_t{1} << 32) + 12345;
   for (const Bits bits : kAllBits) {
-    const uint64_t bytes = kBuckets * Cuckoo::UnitBytes({.fingerprint_bits = bits}) + kCacheLineBytes;
+    const uint64_t bytes = kBuckets *
+        Cuckoo::UnitBytes({.fingerprint_bits = bits}) + kCacheLineBytes;
     void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) GTEST_SKIP() << "no address space for " << bytes << " bytes";

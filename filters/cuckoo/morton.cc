@@ -22,7 +22,7 @@ class MortonWriter {
  public:
   using Place = CuckooPlace;
   // Buckets that an insertion looks at before it gives up.
-  static constexpr size_t kMaxSearchedBuckets = 1024;
+  static constexpr size_t kMaxSearchedBuckets = 256;
 
   MortonWriter(const View& view, std::byte* table) : view_(view), table_(table) {}
 

@@ -78,12 +78,20 @@ class PairWriter {
     constexpr uint16_t kNoParent = UINT16_MAX;
     Reached reached[kMaxSearchedBuckets];
     size_t count = 0;
-    // Every bucket once: a chain that visits a bucket twice could move one tag twice.
+    // Every bucket once: a chain that visits a bucket twice could move one tag twice. Most new
+    // buckets are recognised by a bit that is not set.
+    constexpr uint64_t kSetWords = kMaxSearchedBuckets / 8;
+    uint64_t seen[kSetWords] = {};
     const auto reach = [&](uint64_t bucket, size_t parent, int slot) {
       if (count == kMaxSearchedBuckets) return;
-      for (size_t i = 0; i < count; ++i) {
-        if (reached[i].bucket == bucket) return;
+      uint64_t& word = seen[bucket / 64 % kSetWords];
+      const uint64_t bit = uint64_t{1} << (bucket % 64);
+      if ((word & bit) != 0) {
+        for (size_t i = 0; i < count; ++i) {
+          if (reached[i].bucket == bucket) return;
+        }
       }
+      word |= bit;
       __builtin_prefetch(At(bucket), 1);
       reached[count++] = {bucket, static_cast<uint16_t>(parent), static_cast<uint16_t>(slot)};
     };
