@@ -79,8 +79,9 @@ FprEstimate FprOfBlocks(uint64_t n, std::span<const BlockClass> classes, const R
   if (n == 0) return {0, 0};
   double mean = 0;
   double variance = 0;
-  for (const auto& [count, share] : classes) {
-    if (count == 0) continue;
+  for (const BlockClass& c : classes) {
+    if (c.count == 0) continue;
+    const double share = c.share;
     const double mean_load = static_cast<double>(n) * share;
     const BlockMoments block = OverLoads(
         rates, mean_load, n, [&](uint64_t i) { return LogBinomialProbability(i, n, share); });
@@ -92,8 +93,8 @@ FprEstimate FprOfBlocks(uint64_t n, std::span<const BlockClass> classes, const R
         load_variance > 0
             ? block.covariance_with_load * block.covariance_with_load / load_variance
             : 0;
-    mean += count * share * block.mean;
-    variance += count * share * share * std::max(0.0, block.variance - explained);
+    mean += c.count * share * block.mean;
+    variance += c.count * share * share * std::max(0.0, block.variance - explained);
   }
   return {std::min(mean, 1.0), std::sqrt(variance)};
 }
