@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "filters/simd/prefetch.h"
-#include "filters/theory.h"
 
 namespace filterbench {
 namespace {

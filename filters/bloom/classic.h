@@ -23,7 +23,7 @@
 #include "filters/filter.h"
 #include "filters/simd/prefetch.h"
 #include "filters/table.h"
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 
 namespace filterbench {
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "filters/theory.h"
 
 namespace filterbench {
 namespace {

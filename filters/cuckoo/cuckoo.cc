@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "filters/theory.h"
+#include "filters/theory/cuckoo.h"
 #include "filters/wire.h"
 
 namespace filterbench {

@@ -1,3 +1,6 @@
+#ifndef FILTERBENCH_FILTERS_CONFORMANCE_CONTRACT_H_
+#define FILTERBENCH_FILTERS_CONFORMANCE_CONTRACT_H_
+
 // The contract of filters/filter.h, for every filter of the catalogue.
 
 #include <gtest/gtest.h>
@@ -13,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "filters/catalogue.h"
 #include "filters/filter.h"
 #include "filters/simd/targets.h"
+#include "filters/conformance/tested.h"
 #include "filters/test_support.h"
 
 namespace filterbench {
@@ -44,7 +47,7 @@ class Contract : public ::testing::Test {
     EXPECT_EQ(CountContained(*filter, hashes), hashes.size());
   }
 };
-TYPED_TEST_SUITE(Contract, test::AllFilters, test::FilterNames);
+TYPED_TEST_SUITE(Contract, test::TestedFilters, test::FilterNames);
 
 TYPED_TEST(Contract, IsDescribed) {
   const FilterInfo info = TypeParam::kInfo;
@@ -370,24 +373,7 @@ TYPED_TEST(Contract, HoldsByteStrings) {
   }
 }
 
-TEST(CatalogueTest, NamesAreUnique) {
-  std::set<std::string_view> names;
-  size_t count = 0;
-  Catalogue::ForEach([&]<class F>() {
-    names.insert(F::kInfo.name);
-    ++count;
-  });
-  EXPECT_EQ(names.size(), count);
-  EXPECT_GE(count, 1u);
-}
-
-// B9 of the known cases: a filter that is not built must not vanish silently.
-TEST(CatalogueTest, WhatIsNotBuiltSaysWhy) {
-  for (const FilterNotBuilt& filter : kFiltersNotBuilt) {
-    EXPECT_FALSE(filter.type.empty());
-    EXPECT_FALSE(filter.reason.empty());
-  }
-}
-
 }  // namespace
 }  // namespace filterbench
+
+#endif  // FILTERBENCH_FILTERS_CONFORMANCE_CONTRACT_H_

@@ -1,3 +1,6 @@
+#ifndef FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
+#define FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
+
 // The measured false-positive rate of every filter lies inside the interval that its own theory
 // allows. The bound is derived (theory::FprAgrees), the seeds are fixed.
 
@@ -15,8 +18,9 @@
 
 #include "filters/filter.h"
 #include "filters/params_json.h"
+#include "filters/conformance/tested.h"
 #include "filters/test_support.h"
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {
@@ -71,7 +75,7 @@ uint64_t FalsePositives(const F& filter, Bug bug = Bug::kNone) {
 
 template <class F>
 class FprTest : public ::testing::Test {};
-TYPED_TEST_SUITE(FprTest, test::AllFilters, test::FilterNames);
+TYPED_TEST_SUITE(FprTest, test::TestedFilters, test::FilterNames);
 
 TYPED_TEST(FprTest, AgreesWithItsOwnTheory) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";
@@ -165,3 +169,5 @@ TYPED_TEST(FprTest, FallsAsFarAsTheDeclaredHashAllows) {
 
 }  // namespace
 }  // namespace filterbench
+
+#endif  // FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
