@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
 

@@ -5,7 +5,8 @@
 #include <numbers>
 #include <utility>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
+#include "filters/theory/bloom.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
 

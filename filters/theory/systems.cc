@@ -9,7 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
+#include "filters/theory/bloom.h"
 
 namespace filterbench::theory {
 namespace {
