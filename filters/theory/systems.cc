@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "filters/hash.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/bloom.h"
 
@@ -312,49 +317,97 @@ FprEstimate ProgressionFpr(uint64_t n, uint64_t bits, int k, const ProgressionOp
                           mean * std::min(mean * std::max(0.0, pairing_variance), 1.0))};
 }
 
-// The rate of LevelDB's sequence over that of uniform positions, p being the share of set bits under
-// the latter. Modulo g = gcd(2^32 - 1, bits), probe i is (2^17 + i) d - (its wraps), so that it is not
-// uniform where g and 2^17 + i have a divisor in common: 3 and i = 1, 4, ...; 5 and i = 3, 8, ...; 17
-// and i = 15; 65537 and i = 2.
-double RotatedUnevenness(uint64_t n, uint64_t bits, int k) {
-  const auto g = static_cast<int>(std::gcd(uint64_t{3 * 5 * 17}, bits));
-  const double m = static_cast<double>(bits);
-  const double keys = static_cast<double>(n);
-  constexpr int kSamples = 512;
-  const auto residue = [g](int step, int i, const Wraps& wraps) {
-    const int ratio = ((1 << 17) + i) % g;
-    return ((ratio * step - wraps.carry[i]) % g + g) % g;
-  };
-  std::vector<double> load(g);  // probes of a key by residue
-  std::array<double, 3> third_wraps{};
-  for (int sample = 1; sample <= kSamples; ++sample) {
-    const std::array<double, 4> point = EvenPoint(sample);
-    const Wraps wraps(point[0], point[1], k, false);
-    for (int step = 0; step < g; ++step) {
-      for (int i = 0; i < k; ++i) load[residue(step, i, wraps)] += 1.0 / (kSamples * g);
+// How often keys of LevelDB's sequence visit the positions that queries ask for.
+//
+// Modulo 2^32 - 1, rotating right by 17 is a multiplication by 2^15: probe i is h (1 + i 2^15) minus
+// its wraps. Of the divisors of 2^32 - 1 = 3 5 17 257 65537,
+//   - 65537 divides 1 + 2 2^15, so that the third probe is 65537 u - c with c wraps, and has 3 2^16
+//     values in all, which are soon set: k is one less in effect from some 1e5 keys on;
+//   - 3, 5 or 17 divide 1 + i 2^15 for i = 1, 4, ..., for i = 3, 8, ... and for i = 15. Where they
+//     divide the number of bits too, those probes avoid most residues.
+// Queries ask by the same sequence and find such positions more often than uniform ones would, so
+// the rate is the mean over queries of the product of the probabilities that their bits are set.
+class RotatedLoads {
+ public:
+  RotatedLoads(uint64_t bits, int k) : bits_(bits), k_(k) {
+    std::unordered_map<uint64_t, double> third;
+    if (k > 2) {
+      // h + 2 rotr(h, 17) = h + rotr(h, 16) - t for the bit t that the doubling moves around, and the
+      // sum of the two halves of h that both halves of h + rotr(h, 16) are has a carry w: u = sum + w.
+      constexpr double kHalf = 0x1p-33;
+      for (uint64_t u = 0; u <= 65536; ++u) {
+        const auto value = static_cast<uint32_t>(65537 * u);
+        third[value % bits] += static_cast<double>(u < 65536 ? u + 1 : 0) * kHalf;
+        third[(value - 1) % bits] += static_cast<double>(u < 65536 ? u + 1 : 0) * kHalf;
+        third[static_cast<uint32_t>(value - 1) % bits] += u == 0 ? 0 : (65536.0 - u) * kHalf;
+        third[static_cast<uint32_t>(value - 2) % bits] += u == 0 ? 0 : (65536.0 - u) * kHalf;
+      }
     }
-    if (k > 2) third_wraps[wraps.carry[2]] += 1.0 / kSamples;
-  }
-  std::vector<double> set(g);
-  for (int r = 0; r < g; ++r) set[r] = -std::expm1(-keys * load[r] * g / m);
-  double rate = 0;
-  for (int sample = 1; sample <= kSamples; ++sample) {
-    const std::array<double, 4> point = EvenPoint(sample);
-    const Wraps wraps(point[0], point[1], k, false);
-    for (int step = 0; step < g; ++step) {
-      double product = 1;
-      for (int i = 0; i < k; ++i) product *= set[residue(step, i, wraps)];
-      rate += product / (kSamples * g);
+    // The other probes of a key, by residue; uniform within one.
+    const uint64_t g = std::gcd(uint64_t{3 * 5 * 17}, bits);
+    std::vector<double> others(g);
+    const auto for_each_probe = [&](int sample, const auto& use) {
+      uint32_t hash = static_cast<uint32_t>(Mix64(static_cast<uint64_t>(sample) + 1));
+      const uint32_t delta = std::rotr(hash, 17);
+      for (int i = 0; i < k; ++i, hash += delta) use(i, hash % bits);
+    };
+    for (int sample = 0; sample < kSamples; ++sample) {
+      for_each_probe(sample, [&](int i, uint64_t position) {
+        if (i != 2) others[position % g] += 1.0 / kSamples;
+      });
+    }
+    const double of_residue = static_cast<double>(g) / static_cast<double>(std::min(bits, kWords));
+    loads_.reserve(static_cast<size_t>(kSamples) * k);
+    for (int sample = 0; sample < kSamples; ++sample) {
+      for_each_probe(sample, [&](int, uint64_t position) {
+        const auto found = third.find(position);
+        const double load = others[position % g] * of_residue +
+                            (found == third.end() ? 0 : found->second);
+        loads_.push_back(static_cast<float>(load));
+      });
     }
   }
-  const double uniform = -std::expm1(-keys * k / m);
-  rate /= std::pow(uniform, k);
-  if (bits % 65537 == 0 && k > 2) {
-    double third = 0;
-    for (const double share : third_wraps) third += share * -std::expm1(-keys * share * 65537 / m);
-    rate *= std::max(third, uniform) / uniform;
+
+  bool IsOf(uint64_t bits, int k) const { return bits_ == bits && k_ == k; }
+
+  // The rate of n keys with the deviation that comes from the sample of queries and from the few
+  // positions of the third probe.
+  FprEstimate Fpr(uint64_t n) const {
+    double sum = 0;
+    double sum_of_squares = 0;
+    for (size_t first = 0; first < loads_.size(); first += k_) {
+      double all_set = 1;
+      for (int i = 0; i < k_; ++i) {
+        all_set *= -std::expm1(-static_cast<double>(n) * loads_[first + i]);
+      }
+      sum += all_set;
+      sum_of_squares += all_set * all_set;
+    }
+    const double mean = sum / kSamples;
+    const double of_sample = (sum_of_squares / kSamples - mean * mean) / kSamples;
+    const double of_third = k_ > 2 ? 0.25 * mean * mean / (3 * 65536.0) : 0;
+    return {mean, std::sqrt(std::max(0.0, of_sample) + of_third)};
   }
-  return rate;
+
+ private:
+  static constexpr int kSamples = 1 << 16;
+  static constexpr uint64_t kWords = uint64_t{1} << 32;
+
+  uint64_t bits_;
+  int k_;
+  std::vector<float> loads_;  // visits per key of the positions of each sampled query
+};
+
+FprEstimate RotatedLoadsFpr(uint64_t n, uint64_t bits, int k) {
+  static std::mutex mutex;
+  static std::deque<RotatedLoads> recent;
+  const std::lock_guard lock(mutex);
+  for (const RotatedLoads& loads : recent) {
+    if (loads.IsOf(bits, k)) return loads.Fpr(n);
+  }
+  constexpr size_t kKept = 8;
+  if (recent.size() == kKept) recent.pop_front();
+  return recent.emplace_back(bits, k).Fpr(n);
 }
 
 }  // namespace
@@ -376,11 +429,17 @@ FprEstimate WordProbesFpr(uint64_t n, uint64_t bits, int k, int word_bits,
 
 FprEstimate RotatedDoubleHashingFpr(uint64_t n, uint64_t bits, int k) {
   if (n == 0) return {0, 0};
-  const double unevenness = RotatedUnevenness(n, bits, k);
   const FprEstimate fpr = ProgressionFpr(
       n, bits, k, {.word_bits = 32, .lattice = std::gcd(uint64_t{UINT32_MAX}, bits)});
-  const double mean = std::min(1.0, fpr.mean * unevenness);
-  return {mean + (1 - mean) * HashCollisionFpr(n, 32), fpr.instance_sd * unevenness};
+  const FprEstimate uniform = ReducedClassicFpr(n, bits, k, 32);
+  const FprEstimate loads = RotatedLoadsFpr(n, bits, k);
+  // Of independent positions: (1 - e^(-k n / bits))^k, which the loads take the place of.
+  const double used = std::min(static_cast<double>(bits), 0x1p32);
+  const double unweighted = std::pow(-std::expm1(-static_cast<double>(n) * k / used), k);
+  const double factor = unweighted > 0 ? loads.mean / unweighted : 1;
+  const double mean = std::clamp(uniform.mean * factor + (fpr.mean - uniform.mean), 0.0, 1.0);
+  return {mean + (1 - mean) * HashCollisionFpr(n, 32),
+          std::hypot(fpr.instance_sd * std::max(1.0, factor), loads.instance_sd)};
 }
 
 }  // namespace filterbench::theory
