@@ -74,6 +74,7 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
 
 nlohmann::json PointToJson(const Point& point) {
   return {{"filter", point.filter},
+          {"preset", point.preset ? nlohmann::json(*point.preset) : nullptr},
           {"params", point.params},
           {"keys", point.keys},
           {"key_set", KeySetToJson(point.key_set)},
@@ -95,6 +96,10 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
   if (!json["params"].is_object()) return Error{"point.params: must be an object"};
   if (!json["keys"].is_number_unsigned()) return Error{"point.keys: must be a whole number"};
   point.filter = json["filter"].get<std::string>();
+  if (const auto preset = json.find("preset"); preset != json.end() && !preset->is_null()) {
+    if (!preset->is_string()) return Error{"point.preset: must be a string or null"};
+    point.preset = preset->get<std::string>();
+  }
   point.params = json["params"];
   point.keys = json["keys"].get<uint64_t>();
   point.target = json["target"].get<std::string>();
