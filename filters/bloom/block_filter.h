@@ -7,7 +7,7 @@
 //   kInfo, Params, kKnobs           as in filters/filter.h; Params has bits_per_key and seed
 //   View                            pointer to the table, `blocks`, `prefetch`, what else a lookup
 //                                   needs, and
-//     BlockOf(hash) -> uint64_t     below `blocks`, not decreasing in the hash
+//     BlockOf(hash) -> uint64_t     below `blocks`
 //     MayContain(hash) -> bool      the scalar reference
 //   kMaxBlocks                      the largest number of blocks that BlockOf reaches evenly
 //   BlockBytes(params)              size of a block, 64 bytes at most
@@ -16,6 +16,11 @@
 //   Insert(view, table, hash)       sets the bits of a key
 //   Fpr(params, probes, n, blocks), TheoryFpr(bits_per_key)
 //
+// and where it needs them
+//
+//   Refusal(params) -> const char*  why parameters that are in range do not go together, or null
+//   BlocksFor(n, params)            at least 1; by default what bits_per_key asks for
+//
 // The kernel file of a scheme specialises Kernels().
 
 #include <algorithm>
@@ -23,7 +28,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <thread>
@@ -49,6 +53,7 @@ class BlockFilter {
   static constexpr auto kKnobs = Scheme::kKnobs;
 
   static Result<BlockFilter> Create(uint64_t keys, const Params& params) {
+    if (const char* refusal = Refusal(params)) return Error{refusal};
     const uint64_t blocks = BlocksFor(keys, params);
     const uint64_t block_bytes = Scheme::BlockBytes(params);
     if (blocks > Scheme::kMaxBlocks) {
@@ -66,6 +71,21 @@ class BlockFilter {
     return filter;
   }
 
+  // A filter made for `capacity` keys that holds `inserted` keys in this table. An error where the
+  // table has another size than such a filter.
+  static Result<BlockFilter> FromTable(std::span<const std::byte> table, uint64_t capacity,
+                                       uint64_t inserted, const Params& params) {
+    Result<BlockFilter> filter = Create(capacity, params);
+    if (!filter) return filter;
+    if (table.size() != filter->table_.size()) {
+      return Error{fmt::format("table: has {} bytes, {} keys need {}", table.size(), capacity,
+                               filter->table_.size())};
+    }
+    std::copy(table.begin(), table.end(), filter->table_.data());
+    filter->CountInserted(inserted);
+    return filter;
+  }
+
   // Each thread sets the bits of its own part of the table: no two write to the same block, and the
   // bytes do not depend on their number.
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads = 1) {
@@ -77,17 +97,14 @@ class BlockFilter {
     std::vector<std::jthread> workers;
     for (unsigned t = 0; t < threads; ++t) {
       const uint64_t first_block = FirstBlockOfPart(t, threads);
-      const uint64_t end_block = FirstBlockOfPart(t + 1, threads);
-      if (first_block == end_block) continue;
-      const uint64_t low = FirstHashInBlock(first_block);
-      const uint64_t high = end_block == blocks_ ? std::numeric_limits<uint64_t>::max()
-                                                 : FirstHashInBlock(end_block) - 1;
-      workers.emplace_back([hashes, low, high, insert] {
+      const uint64_t blocks = FirstBlockOfPart(t + 1, threads) - first_block;
+      if (blocks == 0) continue;
+      workers.emplace_back([hashes, first_block, blocks, insert, all = view()] {
         std::array<uint64_t, 1024> mine;
         size_t count = 0;
         for (const uint64_t hash : hashes) {
           mine[count] = hash;
-          count += hash - low <= high - low ? 1 : 0;
+          count += all.BlockOf(hash) - first_block < blocks ? 1 : 0;
           if (count == mine.size()) {
             insert(mine.data(), count);
             count = 0;
@@ -115,6 +132,9 @@ class BlockFilter {
   static Result<BlockFilter> Deserialize(std::span<const std::byte> wire) {
     WireReader reader(wire, kInfo.name, kWireVersion);
     const Params params = ReadParams<BlockFilter>(reader);
+    if (const char* refusal = Refusal(params); reader.ok() && refusal != nullptr) {
+      reader.Refuse("params", refusal);
+    }
     const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
     const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
     const uint64_t blocks = reader.U64("blocks", 1, Scheme::kMaxBlocks);
@@ -154,9 +174,13 @@ class BlockFilter {
 
   // Blocks for n keys, at least 1; beyond kMaxBlocks where that is too large to be offered.
   static uint64_t BlocksFor(uint64_t n, const Params& params) {
-    const double block_bits = 8.0 * static_cast<double>(Scheme::BlockBytes(params));
-    const double blocks = std::ceil(static_cast<double>(n) * params.bits_per_key / block_bits);
-    return static_cast<uint64_t>(std::clamp(blocks, 1.0, 0x1p57));
+    if constexpr (requires { Scheme::BlocksFor(n, params); }) {
+      return Scheme::BlocksFor(n, params);
+    } else {
+      const double block_bits = 8.0 * static_cast<double>(Scheme::BlockBytes(params));
+      const double blocks = std::ceil(static_cast<double>(n) * params.bits_per_key / block_bits);
+      return static_cast<uint64_t>(std::clamp(blocks, 1.0, 0x1p57));
+    }
   }
 
  private:
@@ -175,6 +199,14 @@ class BlockFilter {
                .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
   }
 
+  static const char* Refusal(const Params& params) {
+    if constexpr (requires { Scheme::Refusal(params); }) {
+      return Scheme::Refusal(params);
+    } else {
+      return nullptr;
+    }
+  }
+
   void CountInserted(uint64_t keys) {
     inserted_ += keys;
     report_.distinct_keys = inserted_;
@@ -190,16 +222,6 @@ class BlockFilter {
 
   uint64_t FirstBlockOfPart(unsigned part, unsigned parts) const {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(blocks_) * part / parts);
-  }
-
-  // The least hash whose block is `block` or a later one.
-  uint64_t FirstHashInBlock(uint64_t block) const {
-    const View all = view();
-    uint64_t hash = 0;  // every hash below it lies in an earlier block
-    for (uint64_t step = uint64_t{1} << 63; step != 0; step >>= 1) {
-      if (all.BlockOf(hash + step - 1) < block) hash += step;
-    }
-    return hash;
   }
 
   Params params_;

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
+#include <cstdint>
 #include <vector>
 
+#include "filters/bloom/acero.h"
 #include "filters/bloom/blocked.h"
+#include "filters/bloom/cache_sectorized.h"
 #include "filters/bloom/register_blocked.h"
+#include "filters/bloom/rocksdb.h"
 #include "filters/bloom/split_block.h"
 #include "filters/test_support.h"
 
@@ -15,11 +19,23 @@ namespace {
 
 template <class F>
 class BlockFilterTest : public ::testing::Test {};
-using BlockFilters = ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked>;
+using BlockFilters =
+    ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked, CacheSectorized,
+                     RocksDbBloom, RocksDbLegacyBloom, RocksDbDynamicBloom, AceroBloom, ImpalaBloom>;
 TYPED_TEST_SUITE(BlockFilterTest, BlockFilters, test::FilterNames);
 
+// Those whose block is decided by the hash from its highest bit on.
+template <class F>
+class OrderedBlocksTest : public ::testing::Test {};
+using OrderedBlockFilters =
+    ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked, CacheSectorized>;
+TYPED_TEST_SUITE(OrderedBlocksTest, OrderedBlockFilters, test::FilterNames);
+
 static_assert(StreamingFilter<BlockedBloom> && StreamingFilter<SplitBlock> &&
-              StreamingFilter<SplitBlock512> && StreamingFilter<RegisterBlocked>);
+              StreamingFilter<SplitBlock512> && StreamingFilter<RegisterBlocked> &&
+              StreamingFilter<CacheSectorized> && StreamingFilter<RocksDbBloom> &&
+              StreamingFilter<RocksDbLegacyBloom> && StreamingFilter<RocksDbDynamicBloom> &&
+              StreamingFilter<AceroBloom> && StreamingFilter<ImpalaBloom>);
 
 TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
@@ -46,9 +62,9 @@ TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   }
 }
 
-// Threads divide the hashes at the edges of blocks: the first and the last hash of every block are
-// where one of them could be left out.
-TYPED_TEST(BlockFilterTest, HashesAtTheEdgesOfBlocksAreInserted) {
+// Threads divide the blocks: the first and the last hash of every block are where one of them could be
+// left out.
+TYPED_TEST(OrderedBlocksTest, HashesAtTheEdgesOfBlocksAreInserted) {
   const auto filter = TypeParam::Create(500, {.bits_per_key = 10});
   ASSERT_TRUE(filter) << filter.error();
   const auto view = filter->view();
@@ -110,7 +126,7 @@ TYPED_TEST(BlockFilterTest, SingleKeyLoopsOfAllTargetsCountAsTheReference) {
   }
 }
 
-TYPED_TEST(BlockFilterTest, BlocksOfHugeTablesAreReachedEvenly) {
+TYPED_TEST(OrderedBlocksTest, BlocksOfHugeTablesAreReachedEvenly) {
   // No table is allocated: only the arithmetic of its View is asked.
   using Scheme = typename TypeParam::Scheme;
   typename TypeParam::Params params;
@@ -126,7 +142,6 @@ TYPED_TEST(BlockFilterTest, BlocksOfHugeTablesAreReachedEvenly) {
       const uint64_t block = view.BlockOf(test::TestHash(i));
       ASSERT_LT(block, blocks);
       ++bins[FastRange64(block * (UINT64_MAX / blocks), kBins)];
-      // Not decreasing in the hash: threads rely on it.
       const uint64_t next = view.BlockOf((UINT64_MAX / kHashes) * i);
       ASSERT_GE(next, before);
       before = next;
@@ -136,27 +151,6 @@ TYPED_TEST(BlockFilterTest, BlocksOfHugeTablesAreReachedEvenly) {
     const double mean = static_cast<double>(kHashes) / kBins;
     for (const int bin : bins) EXPECT_NEAR(bin, mean, 7 * std::sqrt(mean));
   }
-}
-
-// Words of the bitset that hold hash h in a filter of the Parquet format: computed from the text of
-// BloomFilter.md, word by word.
-TEST(SplitBlockTest, BitsAreThoseOfTheParquetFormat) {
-  auto filter = SplitBlock::Create(1000, {.bits_per_key = 8});
-  ASSERT_TRUE(filter) << filter.error();
-  const uint64_t blocks = filter->Table().size() / 32;
-  std::vector<uint32_t> expected(blocks * 8);
-  constexpr uint32_t kSalt[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
-                                 0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
-  for (uint64_t i = 0; i < 1000; ++i) {
-    const uint64_t hash = test::TestHash(i);
-    filter->Insert(hash);
-    const uint64_t block = ((hash >> 32) * blocks) >> 32;
-    for (int word = 0; word < 8; ++word) {
-      const auto key = static_cast<uint32_t>(hash);
-      expected[block * 8 + word] |= uint32_t{1} << (key * kSalt[word] >> 27);
-    }
-  }
-  EXPECT_EQ(std::memcmp(filter->Table().data(), expected.data(), filter->Table().size()), 0);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "filters/bloom/block_filter.h"
+#include "filters/bloom/line_probes.h"
 #include "filters/theory/blocked_bloom.h"
 
 namespace filterbench {
@@ -42,30 +43,22 @@ struct BlockedBloomScheme {
                              "probes per key; 0 takes the optimum for 512-bit blocks"},
   };
 
-  static constexpr int kBlockBits = 512;
-  static constexpr int kWordsPerBlock = kBlockBits / 32;
+  static constexpr int kBlockBits = kLineBits;
   static constexpr uint64_t kMaxBlocks = uint64_t{1} << 31;  // 2^40 bits
 
-  // Multipliers of the probes: powers of the odd number nearest to 2^32 over the golden ratio, from
-  // the power 0 on. Probe i is the top 9 bits of the low half of the hash times the i-th: uniform,
-  // since the multiplier is odd; the block is chosen by the high half.
-  static constexpr uint32_t kMultiplier = 0x9e3779b9;
-
   struct View {
+    static constexpr size_t kMaxProbes = 16;
+    static constexpr bool kLineByLowHalf = false;
     const uint32_t* words;
     uint64_t blocks;
     uint32_t k;
     bool prefetch;  // batched lookups prefetch their lines first
 
     uint64_t BlockOf(uint64_t hash) const { return FastRange64(hash, blocks); }
+    // The half that hardly decides about the block.
+    static uint32_t ProbeHash(uint64_t hash) { return static_cast<uint32_t>(hash); }
     bool MayContain(uint64_t hash) const noexcept {
-      const uint32_t* block = words + BlockOf(hash) * kWordsPerBlock;
-      uint32_t probe = static_cast<uint32_t>(hash);
-      for (uint32_t i = 0; i < k; ++i, probe *= kMultiplier) {
-        const uint32_t position = probe >> 23;
-        if ((block[position / 32] >> (position % 32) & 1) == 0) return false;
-      }
-      return true;
+      return LineMayContain(words + BlockOf(hash) * kLineWords, ProbeHash(hash), k);
     }
   };
 
@@ -78,16 +71,9 @@ struct BlockedBloomScheme {
                        bool prefetch) {
     return {reinterpret_cast<const uint32_t*>(table), blocks, probes, prefetch};
   }
-  static void InsertInto(uint32_t* block, uint32_t hash, uint32_t k) {
-    uint32_t probe = hash;
-    for (uint32_t i = 0; i < k; ++i, probe *= kMultiplier) {
-      const uint32_t position = probe >> 23;
-      block[position / 32] |= uint32_t{1} << (position % 32);
-    }
-  }
   static void Insert(const View& view, std::byte* table, uint64_t hash) {
-    InsertInto(reinterpret_cast<uint32_t*>(table) + view.BlockOf(hash) * kWordsPerBlock,
-               static_cast<uint32_t>(hash), view.k);
+    InsertIntoLine(reinterpret_cast<uint32_t*>(table) + view.BlockOf(hash) * kLineWords,
+                   View::ProbeHash(hash), view.k);
   }
 
   static FprEstimate Fpr(const Params&, uint32_t probes, uint64_t n, uint64_t blocks) {

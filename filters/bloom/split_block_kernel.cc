@@ -5,6 +5,8 @@
 #define HWY_TARGET_INCLUDE "filters/bloom/split_block_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
+#include <type_traits>
+
 #include "filters/bloom/split_block.h"
 #include "filters/simd/loops-inl.h"
 #include "filters/simd/math-inl.h"
@@ -63,11 +65,18 @@ class SplitLookup {
   HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
     const D64 d;
     chunk.hashes = hashes;
-    const auto blocks = hn::Set(d, view_.blocks);
+    [[maybe_unused]] const auto blocks = hn::Set(d, view_.blocks);
     for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
       const auto hash = hn::LoadU(d, hashes + i);
       if constexpr (kHalves) {
         hn::Store(hn::ShiftLeft<6>(FastRange64<true>(d, hash, view_.blocks)), d, chunk.offsets + i);
+      } else if constexpr (std::is_same_v<View, ImpalaView>) {
+        const auto low = MulLow32(d, hash, hn::Set(d, View::kRehashFactor & 0xffffffff));
+        const auto high = MulLow32(d, hash, hn::Set(d, View::kRehashFactor >> 32));
+        const auto sum = hn::Add(hn::Add(low, hn::ShiftLeft<32>(high)),
+                                 hn::Set(d, View::kRehashSummand));
+        const auto block = hn::And(hn::ShiftRight<32>(sum), hn::Set(d, view_.blocks - 1));
+        hn::Store(hn::ShiftLeft<5>(block), d, chunk.offsets + i);
       } else {
         const auto block = hn::ShiftRight<32>(MulLow32(d, hn::ShiftRight<32>(hash), blocks));
         hn::Store(hn::ShiftLeft<5>(block), d, chunk.offsets + i);
@@ -175,6 +184,9 @@ Kernel<SplitBlock::View> SplitBlockKernel() {
 Kernel<SplitBlock512::View> SplitBlock512Kernel() {
   return ChunkedLoops<SplitBlock512::View, SplitLookup>::MakeWithSingleAndInsert();
 }
+Kernel<ImpalaBloom::View> ImpalaBloomKernel() {
+  return ChunkedLoops<ImpalaBloom::View, SplitLookup>::MakeWithSingleAndInsert();
+}
 
 #else  // HWY_SCALAR: a vector holds no two words of a block
 
@@ -183,6 +195,9 @@ Kernel<SplitBlock::View> SplitBlockKernel() {
 }
 Kernel<SplitBlock512::View> SplitBlock512Kernel() {
   return ReferenceKernel<SplitBlock512::View>(TargetName(HWY_TARGET));
+}
+Kernel<ImpalaBloom::View> ImpalaBloomKernel() {
+  return ReferenceKernel<ImpalaBloom::View>(TargetName(HWY_TARGET));
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -196,6 +211,7 @@ namespace filterbench {
 
 HWY_EXPORT(SplitBlockKernel);
 HWY_EXPORT(SplitBlock512Kernel);
+HWY_EXPORT(ImpalaBloomKernel);
 
 template <>
 std::span<const Kernel<SplitBlock::View>> SplitBlock::Kernels() {
@@ -208,6 +224,13 @@ template <>
 std::span<const Kernel<SplitBlock512::View>> SplitBlock512::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(SplitBlock512Kernel)(); });
+  return kernels;
+}
+
+template <>
+std::span<const Kernel<ImpalaBloom::View>> ImpalaBloom::Kernels() {
+  static const auto kernels =
+      CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(ImpalaBloomKernel)(); });
   return kernels;
 }
 

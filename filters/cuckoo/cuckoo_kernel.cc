@@ -1,169 +1,19 @@
-// Lookups of Cuckoo in vectors: tags and buckets of several keys are computed at once, the two
-// buckets of each key are gathered into 64-bit lanes and all eight slots are compared there, tags
-// of 12 bits as they are packed.
+// Lookups of Cuckoo: the two buckets of several keys in vectors, see pair_lookup-inl.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/cuckoo/cuckoo_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
 #include "filters/cuckoo/cuckoo.h"
+#include "filters/cuckoo/pair_lookup-inl.h"
 #include "filters/simd/loops-inl.h"
-#include "filters/simd/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace filterbench {
 namespace HWY_NAMESPACE {
 
-using D64 = hn::CappedTag<uint64_t, 8>;
-using V64 = hn::Vec<D64>;
-
-// Cuckoo::PlaceOf of a vector of keys; fewer than 2^32 buckets.
-template <int kBits>
-struct Places {
-  V64 tag;
-  V64 bucket;
-  V64 partner;
-
-  HWY_INLINE Places(V64 salted, V64 buckets) {
-    using Bucket = CuckooBucket<kBits>;
-    const D64 d;
-    tag = hn::And(salted, hn::Set(d, Bucket::kTagMask));
-    // 0 becomes 1: the mask is -1 in those lanes.
-    tag = hn::Sub(tag, hn::VecFromMask(d, hn::Eq(tag, hn::Zero(d))));
-    // FastRange64 with 32-bit products: (high m + (low m >> 32)) >> 32, whose sum is below 2^64.
-    const V64 low = hn::ShiftRight<32>(MulLow32(d, salted, buckets));
-    bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
-    V64 sum = MulLow32(d, tag, hn::Set(d, Cuckoo::kPairMultiplier1));
-    sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)), hn::Set(d, Cuckoo::kPairMultiplier2));
-    sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
-    // Both are below 2^32: the difference is negative where its highest bit is set.
-    const hn::RebindToSigned<D64> di;
-    const V64 difference = hn::Sub(sum, bucket);
-    const V64 wrapped = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, difference)));
-    partner = hn::Add(difference, hn::And(wrapped, buckets));
-  }
-};
-
-template <int kBits>
-HWY_INLINE V64 ByteOffset(V64 bucket) {
-  if constexpr (kBits == 12) {
-    return hn::Add(hn::ShiftLeft<2>(bucket), hn::ShiftLeft<1>(bucket));
-  } else {
-    return hn::ShiftLeft<kBits == 8 ? 2 : 3>(bucket);
-  }
-}
-
-// A tag in all four slots.
-template <int kBits>
-HWY_INLINE V64 Repeat(V64 tag) {
-  const V64 two = hn::Or(tag, hn::ShiftLeft<kBits>(tag));
-  return hn::Or(two, hn::ShiftLeft<2 * kBits>(two));
-}
-
-// The highest bit of each slot of `word` that is not zero; see CuckooBucket::NonZeroSlots.
-template <int kBits>
-HWY_INLINE V64 NonZeroSlots(V64 word) {
-  const D64 d;
-  const V64 other = hn::Set(d, CuckooBucket<kBits>::kOtherBits);
-  return hn::Or(hn::Add(hn::And(word, other), other), word);
-}
-
-#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
-// Separate loads and shuffles: on Zen 3 (AVX2, 12-bit tags, table in the second-level cache) faster
-// than gathers by a factor of 1.4 to 2. Not measured on other processors or targets.
-template <class D>
-HWY_INLINE hn::Vec<D> LoadWordsOf(D d, const std::byte* HWY_RESTRICT table,
-                                  const uint64_t* HWY_RESTRICT offsets) {
-  if constexpr (hn::MaxLanes(d) == 1) {
-    return hn::LoadU(d, reinterpret_cast<const uint64_t*>(table + offsets[0]));
-  } else {
-    const hn::Half<D> half;
-    const size_t lanes = hn::MaxLanes(half);
-    const auto low = LoadWordsOf(half, table, offsets);
-    return hn::Combine(d, LoadWordsOf(half, table, offsets + lanes), low);
-  }
-}
-#endif
-
-// The words at table + offsets[0 .. lanes).
-HWY_INLINE V64 LoadWords(const std::byte* HWY_RESTRICT table,
-                         const uint64_t* HWY_RESTRICT offsets) {
-  const D64 d;
-#if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
-  const hn::RebindToSigned<D64> di;
-  return hn::GatherOffset(d, reinterpret_cast<const uint64_t*>(table),
-                          hn::BitCast(di, hn::Load(d, offsets)));
-#else
-  return LoadWordsOf(d, table, offsets);
-#endif
-}
-
-template <class View>
-class CuckooLookup {
-  static constexpr int kBits = View::kTagBits;
-
- public:
-  static constexpr size_t kGroup = 8;
-  struct Chunk {
-    HWY_ALIGN uint64_t first_offsets[kChunkKeys];
-    HWY_ALIGN uint64_t second_offsets[kChunkKeys];
-    HWY_ALIGN uint64_t tags[kChunkKeys];
-  };
-
-  explicit CuckooLookup(const View& view) : view_(view) {}
-
-  HWY_INLINE void Prepare(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
-    if (HWY_UNLIKELY(view_.buckets >> 32 != 0)) return PrepareForHugeTable(hashes, chunk);
-    const D64 d;
-    const V64 buckets = hn::Set(d, view_.buckets);
-    const V64 salt = hn::Set(d, view_.salt);
-    for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
-      const Places<kBits> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-      hn::Store(ByteOffset<kBits>(places.bucket), d, chunk.first_offsets + i);
-      hn::Store(ByteOffset<kBits>(places.partner), d, chunk.second_offsets + i);
-      hn::Store(places.tag, d, chunk.tags + i);
-    }
-  }
-
-  // A word that is read at a bucket of 12-bit tags may end in the next line.
-  HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const {
-    hwy::Prefetch(view_.table + chunk.first_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(view_.table + chunk.first_offsets[i] + 7);
-    hwy::Prefetch(view_.table + chunk.second_offsets[i]);
-    if (kBits == 12) hwy::Prefetch(view_.table + chunk.second_offsets[i] + 7);
-  }
-
-  HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
-    const D64 d;
-    const V64 highest = hn::Set(d, CuckooBucket<kBits>::kHighestBits);
-    uint64_t answers = 0;
-    for (size_t j = 0; j < kGroup; j += hn::Lanes(d)) {
-      const V64 pattern = Repeat<kBits>(hn::Load(d, chunk.tags + i + j));
-      const V64 first = LoadWords(view_.table, chunk.first_offsets + i + j);
-      const V64 second = LoadWords(view_.table, chunk.second_offsets + i + j);
-      const V64 missing = hn::And(NonZeroSlots<kBits>(hn::Xor(first, pattern)),
-                                  NonZeroSlots<kBits>(hn::Xor(second, pattern)));
-      answers |= MaskToBits(d, hn::Ne(hn::And(missing, highest), highest)) << j;
-    }
-    return answers;
-  }
-
- private:
-  // From 2^32 buckets on, 16 GiB and more: the arithmetic is nothing beside the memory.
-  HWY_NOINLINE void PrepareForHugeTable(const uint64_t* HWY_RESTRICT hashes, Chunk& chunk) const {
-    for (size_t i = 0; i < kChunkKeys; ++i) {
-      const auto place = Cuckoo::PlaceOf<kBits>(hashes[i], view_.salt, view_.buckets);
-      chunk.first_offsets[i] = place.bucket * CuckooBucket<kBits>::kBytes;
-      chunk.second_offsets[i] = place.partner * CuckooBucket<kBits>::kBytes;
-      chunk.tags[i] = place.tag;
-    }
-  }
-
-  const View view_;
-};
-
-Kernel<Cuckoo::View> CuckooKernel() { return ChunkedLoops<Cuckoo::View, CuckooLookup>::Make(); }
+Kernel<Cuckoo::View> CuckooKernel() { return ChunkedLoops<Cuckoo::View, PairLookup>::Make(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace filterbench
@@ -174,6 +24,7 @@ namespace filterbench {
 
 HWY_EXPORT(CuckooKernel);
 
+template <>
 std::span<const Kernel<Cuckoo::View>> Cuckoo::Kernels() {
   static const auto kernels =
       CollectKernels<View>([] { return HWY_DYNAMIC_DISPATCH(CuckooKernel)(); });

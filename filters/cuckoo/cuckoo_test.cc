@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -25,6 +26,9 @@ namespace {
 
 using Bits = Cuckoo::FingerprintBits;
 constexpr Bits kAllBits[] = {Bits::k8, Bits::k12, Bits::k16};
+using Slots = Cuckoo::Slots;
+constexpr Slots kAllSlots[] = {Slots::k2, Slots::k4, Slots::k8};
+using enum theory::CuckooPairs;
 
 std::vector<uint64_t> Hashes(uint64_t n, uint64_t stream = 0) {
   std::vector<uint64_t> hashes(n);
@@ -39,7 +43,7 @@ Cuckoo MustBuild(std::span<const uint64_t> hashes, const Cuckoo::Params& params)
 }
 
 Cuckoo MustMake(uint64_t buckets, const Cuckoo::Params& params) {
-  Result<Cuckoo> filter = Cuckoo::WithBuckets(buckets, params);
+  Result<Cuckoo> filter = Cuckoo::WithUnits(buckets, params);
   if (!filter) throw std::runtime_error(filter.error());
   return std::move(*filter);
 }
@@ -51,6 +55,19 @@ std::vector<std::byte> Bytes(const Cuckoo& filter) {
 uint64_t Denied(const Cuckoo& filter, std::span<const uint64_t> hashes) {
   return std::count_if(hashes.begin(), hashes.end(),
                        [&](uint64_t hash) { return !filter.MayContain(hash); });
+}
+
+// Every width of tags with every size of buckets and both kinds of partners.
+std::vector<Cuckoo::Params> AllLayouts() {
+  std::vector<Cuckoo::Params> layouts;
+  for (const Bits bits : kAllBits) {
+    for (const Slots slots : kAllSlots) {
+      for (const auto partner : {Cuckoo::PartnerKind::kInvolution, Cuckoo::PartnerKind::kXor}) {
+        layouts.push_back({.fingerprint_bits = bits, .slots = slots, .partner = partner});
+      }
+    }
+  }
+  return layouts;
 }
 
 // --- Buckets ---
@@ -96,7 +113,85 @@ TEST(CuckooBucketTest, ComparesFourSlotsExactly) {
   CheckBucketAgainstSlots<16>();
 }
 
+// Buckets of every layout against an array of tags, with neighbours that must not change.
+template <int kBits, int kSlots>
+void CheckBucketAgainstArray() {
+  using Bucket = CuckooBucket<kBits, kSlots>;
+  static_assert(Bucket::kBytes == kSlots * kBits / 8);
+  constexpr int kBuckets = 3;
+  std::vector<std::byte> table(kBuckets * Bucket::kBytes + kCacheLineBytes, std::byte{0xff});
+  std::byte* bucket = table.data() + Bucket::kBytes;
+  uint64_t tags[kSlots];
+  for (int slot = 0; slot < kSlots; ++slot) tags[slot] = Bucket::kTagMask;
+  for (uint64_t step = 0; step < 5000; ++step) {
+    const uint64_t random = Mix64(step + 1);
+    const int slot = static_cast<int>(random % kSlots);
+    const uint64_t tag = random >> 8 & (step % 2 == 0 ? 3 : Bucket::kTagMask);
+    Bucket::Set(bucket, slot, tag);
+    tags[slot] = tag;
+    for (int i = 0; i < kSlots; ++i) ASSERT_EQ(Bucket::Get(bucket, i), tags[i]);
+    ASSERT_EQ(Bucket::CountFree(bucket), std::count(tags, tags + kSlots, uint64_t{0}));
+    for (const uint64_t wanted : {uint64_t{0}, uint64_t{1}, tag, Bucket::kTagMask}) {
+      const uint64_t* at = std::find(tags, tags + kSlots, wanted);
+      ASSERT_EQ(Bucket::Find(bucket, wanted), at == tags + kSlots ? -1 : at - tags);
+      ASSERT_EQ(Bucket::Holds(bucket, wanted), at != tags + kSlots);
+    }
+  }
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (i / Bucket::kBytes != 1) {
+      ASSERT_EQ(table[i], std::byte{0xff}) << i;
+    }
+  }
+}
+
+TEST(CuckooBucketTest, AllLayoutsAreArraysOfTags) {
+  CheckBucketAgainstArray<8, 2>();
+  CheckBucketAgainstArray<12, 2>();
+  CheckBucketAgainstArray<16, 2>();
+  CheckBucketAgainstArray<8, 4>();
+  CheckBucketAgainstArray<12, 4>();
+  CheckBucketAgainstArray<16, 4>();
+  CheckBucketAgainstArray<8, 8>();
+  CheckBucketAgainstArray<12, 8>();
+  CheckBucketAgainstArray<16, 8>();
+}
+
 // --- Mapping ---
+
+TEST(CuckooMappingTest, XorPartnerIsAnotherBucketAndAnInvolution) {
+  EXPECT_EQ(Cuckoo::XorPartner(0, 7, 1), 0u);
+  for (int power = 1; power <= 37; ++power) {
+    const uint64_t buckets = uint64_t{1} << power;
+    for (uint64_t tag = 1; tag < 4096; tag += power < 8 ? 1 : 31) {
+      for (const uint64_t bucket : {uint64_t{0}, uint64_t{1}, buckets / 2, buckets - 1}) {
+        const uint64_t partner = Cuckoo::XorPartner(bucket, tag, buckets);
+        ASSERT_LT(partner, buckets);
+        ASSERT_NE(partner, bucket);
+        ASSERT_EQ(Cuckoo::XorPartner(partner, tag, buckets), bucket);
+      }
+    }
+  }
+}
+
+TEST(CuckooMappingTest, XorTakesPowersOfTwo) {
+  const Cuckoo::Params params = {.partner = Cuckoo::PartnerKind::kXor};
+  for (const uint64_t n : {0u, 1u, 4u, 5u, 1000u, 1000000u}) {
+    const uint64_t buckets = Cuckoo::UnitsFor(n, params);
+    EXPECT_EQ(buckets, std::bit_ceil(Cuckoo::UnitsFor(n, {})));
+    EXPECT_EQ(Cuckoo::Grown(buckets, params), 2 * buckets);
+  }
+  EXPECT_TRUE(Cuckoo::WithUnits(4, params));
+  EXPECT_FALSE(Cuckoo::WithUnits(5, params));
+  EXPECT_TRUE(Cuckoo::WithUnits(5, {}));
+}
+
+TEST(CuckooMappingTest, LoadFollowsFromTheSlotsUnlessItIsGiven) {
+  EXPECT_EQ(Cuckoo::UnitsFor(8400, {.slots = Slots::k2}), 5000u);
+  EXPECT_EQ(Cuckoo::UnitsFor(9500, {.slots = Slots::k4}), 2500u);
+  EXPECT_EQ(Cuckoo::UnitsFor(9800, {.slots = Slots::k8}), 1250u);
+  EXPECT_EQ(Cuckoo::UnitsFor(1000, {.slots = Slots::k8, .load = 0.5}), 250u);
+}
+
 
 TEST(CuckooMappingTest, PartnerIsAnInvolutionForEveryNumberOfBuckets) {
   for (uint64_t buckets = 1; buckets <= 1000; ++buckets) {
@@ -203,20 +298,20 @@ TEST(CuckooMappingTest, SizesFollowFromTheLoadAndAreBounded) {
   uint64_t last = 0;
   for (int power = 0; power <= 45; ++power) {
     const uint64_t n = uint64_t{1} << power;
-    const uint64_t buckets = Cuckoo::BucketsFor(n, 0.95);
+    const uint64_t buckets = Cuckoo::UnitsFor(n, {.load = 0.95});
     EXPECT_GE(buckets, last);
     EXPECT_GE(static_cast<double>(buckets) * 4 * 0.95, static_cast<double>(n) * (1 - 1e-12));
     last = buckets;
   }
-  EXPECT_EQ(Cuckoo::BucketsFor(0, 0.95), 1u);
-  EXPECT_EQ(Cuckoo::BucketsFor(62914, 0.96), 16384u);
+  EXPECT_EQ(Cuckoo::UnitsFor(0, {.load = 0.95}), 1u);
+  EXPECT_EQ(Cuckoo::UnitsFor(62914, {.load = 0.96}), 16384u);
 
   const auto too_large =
-      Cuckoo::WithBuckets((uint64_t{1} << 35) + 1, {.fingerprint_bits = Bits::k8});
+      Cuckoo::WithUnits((uint64_t{1} << 35) + 1, {.fingerprint_bits = Bits::k8});
   ASSERT_FALSE(too_large);
   EXPECT_EQ(too_large.error(), "too large: needs 137438953476 bytes, limit 137438953472");
-  EXPECT_FALSE(Cuckoo::WithBuckets(UINT64_MAX, {}));
-  EXPECT_FALSE(Cuckoo::WithBuckets(0, {}));
+  EXPECT_FALSE(Cuckoo::WithUnits(UINT64_MAX, {}));
+  EXPECT_FALSE(Cuckoo::WithUnits(0, {}));
 }
 
 // --- Insert and Erase ---
@@ -379,7 +474,7 @@ TEST(CuckooBuildTest, EveryNumberOfKeys) {
       const Cuckoo filter = MustBuild(given, {.fingerprint_bits = bits});
       ASSERT_EQ(Denied(filter, given), 0u) << n;
       ASSERT_EQ(filter.stored(), n);
-      ASSERT_LE(filter.buckets(), Cuckoo::BucketsFor(n, 0.95) * 102 / 100 + 2) << n;
+      ASSERT_LE(filter.units(), Cuckoo::UnitsFor(n, {.load = 0.95}) * 102 / 100 + 2) << n;
       if (n == 0) {
         ASSERT_EQ(Denied(filter, absent), absent.size());
         ASSERT_TRUE(!filter.MayContain(0));
@@ -397,7 +492,7 @@ TEST(CuckooBuildTest, FillsThePromisedLoadWithTheFirstSeed) {
       const Cuckoo filter =
           MustBuild(keys, {.fingerprint_bits = bits, .load = 0.96, .seed = seed});
       ASSERT_EQ(Denied(filter, keys), 0u);
-      if (filter.report().attempts == 1 && filter.buckets() == 16384) ++first_seed_sufficed;
+      if (filter.report().attempts == 1 && filter.units() == 16384) ++first_seed_sufficed;
     }
     EXPECT_GE(first_seed_sufficed, 99u);
   }
@@ -413,7 +508,7 @@ TEST(CuckooBuildTest, RepeatedHashesAreStoredOnceAndCostNoSpace) {
       EXPECT_EQ(Denied(filter, given), 0u);
       // Each distinct hash can be erased exactly once: all of them have their own tag.
       const std::vector<uint64_t> once(distinct.begin(), distinct.end());
-      EXPECT_EQ(filter.buckets(), MustBuild(once, {.fingerprint_bits = bits}).buckets());
+      EXPECT_EQ(filter.units(), MustBuild(once, {.fingerprint_bits = bits}).units());
       for (const uint64_t hash : once) ASSERT_EQ(filter.Erase(hash), EraseStatus::kOk);
       EXPECT_EQ(filter.stored(), 0u);
     }
@@ -469,8 +564,8 @@ TEST(CuckooBuildTest, ReportsTheLoadReached) {
 // one, two and three words of answers, and the word after the last stays as it was.
 TEST(CuckooKernelTest, AgreesWithTheReferenceWithAndWithoutPrefetch) {
   const std::vector<uint64_t> keys = Hashes(500);
-  for (const Bits bits : kAllBits) {
-    const Cuckoo filter = MustBuild(std::span(keys).first(300), {.fingerprint_bits = bits});
+  for (const Cuckoo::Params& params : AllLayouts()) {
+    const Cuckoo filter = MustBuild(std::span(keys).first(300), params);
     for (const bool prefetch : {false, true}) {
       Cuckoo::View view = filter.view();
       view.prefetch = prefetch;
@@ -499,7 +594,7 @@ TEST(CuckooKernelTest, AgreesWithTheReferenceWithAndWithoutPrefetch) {
 TEST(CuckooKernelTest, AgreesWithTheReferenceBeyond32BitBuckets) {
   constexpr uint64_t kBuckets = (uint64_t{1} << 32) + 12345;
   for (const Bits bits : kAllBits) {
-    const uint64_t bytes = kBuckets * Cuckoo::BucketBytes(bits) + kCacheLineBytes;
+    const uint64_t bytes = kBuckets * Cuckoo::UnitBytes({.fingerprint_bits = bits}) + kCacheLineBytes;
     void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) GTEST_SKIP() << "no address space for " << bytes << " bytes";
@@ -539,14 +634,14 @@ TEST(CuckooTheoryTest, ExactRateIsCloseToThePapers) {
     for (const double load : {0.05, 0.5, 0.95}) {
       const uint64_t buckets = 1 << 22;
       const uint64_t n = static_cast<uint64_t>(buckets * 4 * load);
-      const double exact = theory::CuckooFpr(n, buckets, bits).mean;
-      const double paper = theory::CuckooFpr(bits, load);
+      const double exact = theory::CuckooFpr(n, buckets, bits, kInvolution).mean;
+      const double paper = theory::CuckooFpr(bits, load, 4);
       EXPECT_NEAR(exact / paper, 1.0, 2 * q) << bits << " " << load;
     }
   }
-  EXPECT_NEAR(theory::CuckooFpr(8, 0.95), 0.02953358373807413, 1e-15);
+  EXPECT_NEAR(theory::CuckooFpr(8, 0.95, 4), 0.02953358373807413, 1e-15);
   EXPECT_NEAR(*Cuckoo::TheoryFpr(12 / 0.95), 0.0018548790779743252, 1e-15);
-  EXPECT_EQ(theory::CuckooFpr(0, 1, 8).mean, 0.0);
+  EXPECT_EQ(theory::CuckooFpr(0, 1, 8, kInvolution).mean, 0.0);
 }
 
 // The rate of a filter is the probability of the cells (tag, pair of buckets) that its keys occupy.
@@ -570,7 +665,7 @@ TEST(CuckooTheoryTest, MeanAndDeviationOverSmallFilters) {
       sum += rate;
       sum_of_squares += rate * rate;
     }
-    const FprEstimate theory = theory::CuckooFpr(n, buckets, 8);
+    const FprEstimate theory = theory::CuckooFpr(n, buckets, 8, kInvolution);
     const double mean = sum / kFilters;
     const double sd = std::sqrt(sum_of_squares / kFilters - mean * mean);
     // Six standard errors of the mean, and what an even number of buckets leaves open: the share of
@@ -578,6 +673,49 @@ TEST(CuckooTheoryTest, MeanAndDeviationOverSmallFilters) {
     const double parity = buckets % 2 == 0 ? 0.13 / static_cast<double>(buckets) : 0;
     EXPECT_NEAR(mean, theory.mean, 6 * theory.instance_sd / std::sqrt(kFilters) + parity * mean);
     EXPECT_NEAR(sd / theory.instance_sd, 1.0, 0.1) << n << " keys in " << buckets;
+  }
+}
+
+// Two buckets for every key: the same with pairs b, b xor x.
+TEST(CuckooTheoryTest, MeanAndDeviationOverSmallFiltersByXor) {
+  constexpr int kFilters = 4000;
+  for (const auto& [n, buckets] : {std::pair<uint64_t, uint64_t>{3, 1}, {7, 2}, {40, 16}}) {
+    double sum = 0;
+    double sum_of_squares = 0;
+    for (uint64_t seed = 0; seed < kFilters; ++seed) {
+      std::set<std::pair<uint64_t, uint64_t>> cells;
+      double rate = 0;
+      for (const uint64_t hash : Hashes(n, Mix64(seed + 1))) {
+        const auto place = Cuckoo::PlaceOf<8>(hash, 0, buckets, true);
+        if (!cells.insert({place.tag, std::min(place.bucket, place.partner)}).second) continue;
+        rate += (place.tag == 1 ? 2 : 1) / 256.0 * (buckets == 1 ? 1.0 : 2.0) /
+                static_cast<double>(buckets);
+      }
+      sum += rate;
+      sum_of_squares += rate * rate;
+    }
+    const FprEstimate theory = theory::CuckooFpr(n, buckets, 8, kDistinct);
+    const double mean = sum / kFilters;
+    const double sd = std::sqrt(sum_of_squares / kFilters - mean * mean);
+    EXPECT_NEAR(mean, theory.mean, 6 * theory.instance_sd / std::sqrt(kFilters));
+    EXPECT_NEAR(sd / theory.instance_sd, 1.0, 0.1) << n << " keys in " << buckets;
+  }
+}
+
+TEST(CuckooTheoryTest, MeasuredRatesAgreeForAllSlotsAndPartners) {
+  for (const Slots slots : kAllSlots) {
+    for (const auto partner : {Cuckoo::PartnerKind::kInvolution, Cuckoo::PartnerKind::kXor}) {
+      // Just what a power of two holds, so that xor wastes nothing.
+      const Cuckoo::Params params = {
+          .fingerprint_bits = Bits::k8, .slots = slots, .partner = partner};
+      const uint64_t n = slots == Slots::k2 ? 27000 : slots == Slots::k4 ? 62000 : 128000;
+      const Cuckoo filter = MustBuild(Hashes(n), params);
+      EXPECT_GT(filter.Load(), 0.82);
+      constexpr uint64_t kQueries = 1000000;
+      const uint64_t maybe = CountContained(filter, Hashes(kQueries, 4));
+      EXPECT_TRUE(theory::FprAgrees(maybe, kQueries, *filter.ExpectedFpr(), 1e-9))
+          << maybe << " of " << kQueries << ", expected " << filter.ExpectedFpr()->mean;
+    }
   }
 }
 

@@ -5,16 +5,17 @@
 
 namespace filterbench::theory {
 
-double CuckooFpr(double fingerprint_bits, double load) {
+double CuckooFpr(double fingerprint_bits, double load, int slots) {
   const double tags = std::exp2(fingerprint_bits);
   const double q = std::min(1.0, (tags + 2) / (tags * tags));
-  return -std::expm1(8 * load * std::log1p(-q));
+  return -std::expm1(2 * slots * load * std::log1p(-q));
 }
 
-FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits) {
+FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, CuckooPairs pairs) {
   const double keys = static_cast<double>(n);
   const double m = static_cast<double>(buckets);
   const double tags = std::exp2(fingerprint_bits);
+  const double own = pairs == CuckooPairs::kInvolution || buckets == 1 ? 1 : 0;
   // Kinds of cells: how many there are, and how probable one is. Tag 1 is twice as probable as the
   // tags from 2 on; pairs of one bucket are half as probable as the others.
   struct Kind {
@@ -22,10 +23,10 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits) {
     double probability;
   };
   const Kind kinds[] = {
-      {(m - 1) / 2, 2 / tags * 2 / m},
-      {1, 2 / tags / m},
-      {(tags - 2) * (m - 1) / 2, 1 / tags * 2 / m},
-      {tags - 2, 1 / tags / m},
+      {(m - own) / 2, 2 / tags * 2 / m},
+      {own, 2 / tags / m},
+      {(tags - 2) * (m - own) / 2, 1 / tags * 2 / m},
+      {(tags - 2) * own, 1 / tags / m},
   };
   // The rate is the probability of the occupied cells, and 1 - that of the empty ones. For two
   // cells, P(both empty) = (1 - a - b)^n is less than the product of (1 - a)^n and (1 - b)^n.
@@ -38,8 +39,8 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits) {
     for (const Kind& b : kinds) {
       if (b.cells == 0 || b.probability >= 1) continue;
       const double other_empty = std::exp(keys * std::log1p(-b.probability));
-      const double joint = a.probability * b.probability /
-                           ((1 - a.probability) * (1 - b.probability));
+      const double joint =
+          a.probability * b.probability / ((1 - a.probability) * (1 - b.probability));
       variance += a.cells * a.probability * b.cells * b.probability * empty * other_empty *
                   std::expm1(keys * std::log1p(-joint));
       if (&a == &b) {  // a cell with itself, taken as a pair of two cells above
@@ -49,6 +50,28 @@ FprEstimate CuckooFpr(uint64_t n, uint64_t buckets, int fingerprint_bits) {
     }
   }
   return {mean, std::sqrt(std::max(0.0, variance))};
+}
+
+FprEstimate MortonFpr(uint64_t n, uint64_t buckets, int fingerprint_bits, double overflow,
+                      double overflow_error) {
+  const double keys = static_cast<double>(n);
+  const double m = static_cast<double>(buckets);
+  const double tags = std::exp2(fingerprint_bits);
+  const auto rate_of_tag = [&](double p) {
+    const double one_bucket = -std::expm1(keys * std::log1p(-p / m));
+    const double two_buckets = -std::expm1(keys * std::log1p(-p * (1 + overflow) / m));
+    return p * (one_bucket / m + two_buckets * (1 - 1 / m));
+  };
+  const double mean = rate_of_tag(2 / tags) + (tags - 2) * rate_of_tag(1 / tags);
+  // Keys that answer for both orders of their pair have twice the weight.
+  const double both = CuckooFpr(n, buckets, fingerprint_bits, CuckooPairs::kInvolution).instance_sd;
+  return {mean, std::hypot(both * (1 + overflow) / 2, mean / (1 + overflow) * overflow_error)};
+}
+
+double MortonFpr(double fingerprint_bits, double keys_per_bucket, double overflow) {
+  const double tags = std::exp2(fingerprint_bits);
+  const double q = std::min(1.0, (tags + 2) / (tags * tags));
+  return -std::expm1((1 + overflow) * keys_per_bucket * std::log1p(-q));
 }
 
 }  // namespace filterbench::theory

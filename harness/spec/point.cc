@@ -73,8 +73,7 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
 }
 
 nlohmann::json PointToJson(const Point& point) {
-  return {{"filter", point.filter},
-          {"preset", point.preset ? nlohmann::json(*point.preset) : nullptr},
+  nlohmann::json json = {{"filter", point.filter},
           {"params", point.params},
           {"keys", point.keys},
           {"key_set", KeySetToJson(point.key_set)},
@@ -82,6 +81,10 @@ nlohmann::json PointToJson(const Point& point) {
           {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
           {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
           {"target", point.target}};
+  // Left out where they are nothing, as in records older than the fields: the identity is the same.
+  if (point.fill) json["fill"] = *point.fill;
+  if (point.preset) json["preset"] = *point.preset;
+  return json;
 }
 
 Result<Point> PointFromJson(const nlohmann::json& json) {
@@ -116,6 +119,10 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
     point.negative_share = json["negative_share"].get<double>();
   } else if (!json["negative_share"].is_null()) {
     return Error{"point.negative_share: must be a number or null"};
+  }
+  if (const auto fill = json.find("fill"); fill != json.end()) {
+    if (!fill->is_number()) return Error{"point.fill: must be a number"};
+    point.fill = fill->get<double>();
   }
   return point;
 }
