@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/environment.h"
@@ -73,6 +74,12 @@ std::vector<std::string_view> TargetsByReference(const FilterType& type) {
   return names;
 }
 
+// Empty if a sweep can name the preset.
+std::string WhyNotInThisBuild(const Preset& preset) {
+  if (!preset.filter) return preset.reason;
+  return FindFilterType(*preset.filter) ? "" : fmt::format("needs filter {}", *preset.filter);
+}
+
 json ListAsJson() {
   json filters = json::array();
   for (const auto& type : FilterTypes()) {
@@ -103,7 +110,19 @@ json ListAsJson() {
   for (const auto& [name, reason] : FiltersNotBuilt()) {
     not_built.push_back({{"type", name}, {"reason", reason}});
   }
-  return {{"filters", filters}, {"not_built", not_built}};
+  json presets = json::array();
+  for (const Preset& preset : Presets()) {
+    const std::string problem = WhyNotInThisBuild(preset);
+    presets.push_back({{"name", preset.name},
+                       {"filter", preset.filter ? json(*preset.filter) : json()},
+                       {"params", preset.params},
+                       {"default", preset.default_state},
+                       {"source", preset.source},
+                       {"remembered", preset.remembered},
+                       {"note", preset.note},
+                       {"not_built", problem.empty() ? json() : json(problem)}});
+  }
+  return {{"filters", filters}, {"not_built", not_built}, {"presets", presets}};
 }
 
 int List(bool as_json) {
@@ -127,6 +146,22 @@ int List(bool as_json) {
   }
   for (const auto& [name, reason] : FiltersNotBuilt()) {
     fmt::print("{}: not built: {}\n", name, reason);
+  }
+  for (const Preset& preset : Presets()) {
+    if (preset.filter) {
+      fmt::print("preset {}: {} {}\n", preset.name, *preset.filter, preset.params.dump());
+    } else {
+      fmt::print("preset {}: no filter\n", preset.name);
+    }
+    if (const std::string problem = WhyNotInThisBuild(preset); !problem.empty()) {
+      fmt::print("  built    no: {}\n", problem);
+    }
+    fmt::print("  default  {}\n", preset.default_state);
+    fmt::print("  source   {}\n", preset.source);
+    for (const std::string& value : preset.remembered) {
+      fmt::print("  from memory, not verified: {}\n", value);
+    }
+    if (!preset.note.empty()) fmt::print("  note     {}\n", preset.note);
   }
   return kExitOk;
 }

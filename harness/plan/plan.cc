@@ -10,6 +10,7 @@
 
 #include "filters/hash.h"
 #include "filters/nearest_name.h"
+#include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "workloads/lookups.h"
 
@@ -48,6 +49,28 @@ Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& poin
     combination = *complete;
   }
   return combinations;
+}
+
+// A preset replaced by its filter and parameters; other entries as they are.
+Result<FilterEntry> ResolvePreset(const Spec& spec, const FilterEntry& entry) {
+  if (entry.preset.empty()) return entry;
+  const Result<const Preset*> preset = FindPreset(entry.preset);
+  if (!preset) return spec.source.At(entry.pointer, preset.error());
+  if (!(*preset)->filter) {
+    return spec.source.At(entry.pointer, fmt::format("preset '{}' has no filter: {}", entry.preset,
+                                                     (*preset)->reason));
+  }
+  const std::string& filter = *(*preset)->filter;
+  if (!FindFilterType(filter)) {
+    return spec.source.At(entry.pointer,
+                          fmt::format("preset '{}' needs filter '{}', which this build has not",
+                                      entry.preset, filter));
+  }
+  return FilterEntry{.filter = filter,
+                     .params = (*preset)->params,
+                     .preset = entry.preset,
+                     .pointer = entry.pointer,
+                     .params_pointer = entry.pointer};
 }
 
 // Names of a spec's targets resolved for one filter; what this machine or this filter has not is
@@ -237,11 +260,14 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
   };
 
   for (const SweepSpec& sweep : spec.sweeps) {
-    for (const auto& [filter, grid] : sweep.filters.items()) {
-      const std::string pointer = sweep.pointer + "/filters/" + filter;
+    for (const FilterEntry& given : sweep.filters) {
+      const Result<FilterEntry> entry = ResolvePreset(spec, given);
+      if (!entry) return Error{entry.error()};
+      const std::string& filter = entry->filter;
       const Result<const FilterType*> type = FindFilterType(filter);
-      if (!type) return spec.source.At(pointer, type.error());
-      const Result<std::vector<json>> params = ExpandParams(spec, pointer, **type, grid);
+      if (!type) return spec.source.At(given.pointer, type.error());
+      const Result<std::vector<json>> params =
+          ExpandParams(spec, given.params_pointer, **type, entry->params);
       if (!params) return Error{params.error()};
       const Result<ResolvedTargets> targets = ResolveTargets(spec, sweep, **type);
       if (!targets) return Error{targets.error()};
@@ -258,6 +284,8 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
           for (const json& one : *params) {
             for (const Mode mode : sweep.modes) {
               Point point{.filter = filter,
+                          .preset = given.preset.empty() ? std::nullopt
+                                                         : std::optional(given.preset),
                           .params = one,
                           .keys = keys,
                           .key_set = key_set->spec(),

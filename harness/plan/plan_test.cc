@@ -117,6 +117,37 @@ TEST(MakePlan, FiltersThatHashKeysAreBuiltFromThem) {
   EXPECT_EQ(cases("classic_bloom"), 2u);
 }
 
+TEST(MakePlan, APresetHasExactlyItsParameters) {
+  const Plan plan = PlanOf(R"({"sweeps": [{
+      "filters": [{"preset": "cassandra-0.01"}, {"preset": "leveldb-builtin"},
+                  {"filter": "blocked_bloom", "params": {"k": [4, 5]}}],
+      "keys": 100}]})");
+  ASSERT_EQ(plan.cases.size(), 4u);
+  const Point& point = plan.cases[0].points[0];
+  EXPECT_EQ(point.filter, "system_bloom");
+  EXPECT_EQ(point.preset, "cassandra-0.01");
+  EXPECT_EQ(point.params.at("extra_bits"), 20);
+  EXPECT_EQ(point.params.at("sign"), "abs");
+  EXPECT_EQ(plan.cases[1].points[0].filter, "leveldb_bloom");
+  EXPECT_FALSE(plan.cases[2].points[0].preset);
+
+  // The record keeps the name.
+  const nlohmann::json json = PointToJson(point);
+  EXPECT_EQ(json.at("preset"), "cassandra-0.01");
+  const Result<Point> read = PointFromJson(json);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(*read, point);
+  EXPECT_FALSE(PointToJson(plan.cases[2].points[0]).contains("preset"));
+}
+
+TEST(MakePlan, APresetAndItsFilterShareTheBuild) {
+  const Plan plan = PlanOf(R"({"sweeps": [
+      {"filters": [{"preset": "leveldb-builtin"}], "keys": 100},
+      {"filters": {"leveldb_bloom": {"bits_per_key": 10}}, "keys": 100}]})");
+  EXPECT_EQ(plan.cases.size(), 1u);
+  EXPECT_EQ(plan.points(), 2u);
+}
+
 struct BadPlan {
   const char* name;
   const char* sweep;
@@ -152,6 +183,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.json:3: sweeps[0].filters.km_bloom.probing: ", "plain, enhanced"},
         BadPlan{"ParamsNoObject", "\"filters\": {\n\"blocked_bloom\": 8}",
                 "my.json:3: sweeps[0].filters.blocked_bloom: ", "must be an object"},
+        BadPlan{"UnknownFilterOfAList", "\"filters\": [{\"params\": {},\n\"filter\": \"km_blom\"}]",
+                "my.json:3: sweeps[0].filters[0].filter: ", "did you mean 'km_bloom'?"},
+        BadPlan{"UnknownParameterOfAList",
+                "\"filters\": [{\"filter\": \"km_bloom\", \"params\": {\n\"q\": 1}}]",
+                "my.json:3: sweeps[0].filters[0].params.q: ", "unknown parameter 'q'"},
+        BadPlan{"UnknownPreset", "\"filters\": [\n{\"preset\": \"cassndra-0.01\"}]",
+                "my.json:3: sweeps[0].filters[0].preset: ", "did you mean 'cassandra-0.01'?"},
+        BadPlan{"PresetWithoutFilter", "\"filters\": [\n{\"preset\": \"postgres-contrib-bloom\"}]",
+                "my.json:3: sweeps[0].filters[0].preset: ", "has no filter: a signature"},
         BadPlan{"UnknownTarget", "\"filters\": {\"blocked_bloom\": {}},\n\"targets\": \"axv2\"",
                 "my.json:3: sweeps[0].targets: ", "unknown target 'axv2'"},
         BadPlan{"KeyFileAbsent",

@@ -81,8 +81,9 @@ nlohmann::json PointToJson(const Point& point) {
           {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
           {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
           {"target", point.target}};
-  // Left out where it is nothing, as in records older than the field: the identity is the same.
+  // Left out where they are nothing, as in records older than the fields: the identity is the same.
   if (point.fill) json["fill"] = *point.fill;
+  if (point.preset) json["preset"] = *point.preset;
   return json;
 }
 
@@ -98,6 +99,10 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
   if (!json["params"].is_object()) return Error{"point.params: must be an object"};
   if (!json["keys"].is_number_unsigned()) return Error{"point.keys: must be a whole number"};
   point.filter = json["filter"].get<std::string>();
+  if (const auto preset = json.find("preset"); preset != json.end() && !preset->is_null()) {
+    if (!preset->is_string()) return Error{"point.preset: must be a string or null"};
+    point.preset = preset->get<std::string>();
+  }
   point.params = json["params"];
   point.keys = json["keys"].get<uint64_t>();
   point.target = json["target"].get<std::string>();

@@ -39,6 +39,7 @@ inline constexpr std::string_view kHashingNames[] = {"prehashed", "xxh3_u64", "x
 
 struct Point {
   std::string filter;
+  std::optional<std::string> preset;  // filters/presets.json, where the spec named one
   nlohmann::json params;  // all knobs of the filter, defaults filled in, without the seed
   uint64_t keys = 0;  // that the filter is sized for
   KeySetSpec key_set;

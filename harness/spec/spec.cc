@@ -161,6 +161,23 @@ std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure
   return reader.Finish();
 }
 
+std::optional<Error> ReadFilterEntry(const LocatedJson& source, const std::string& pointer,
+                                     FilterEntry& entry) {
+  ObjectReader reader(source, pointer);
+  reader.String("filter", entry.filter);
+  reader.String("preset", entry.preset);
+  const json* params = reader.Find("params");
+  entry.params = params != nullptr ? *params : json::object();
+  entry.pointer = pointer + (entry.preset.empty() ? "/filter" : "/preset");
+  entry.params_pointer = params != nullptr ? pointer + "/params" : entry.pointer;
+  if (entry.filter.empty() == entry.preset.empty()) {
+    reader.Refuse("", "must name either a filter or a preset");
+  } else if (params != nullptr && !entry.preset.empty()) {
+    reader.Refuse("params", "a preset has its own parameters; name the filter to choose others");
+  }
+  return reader.Finish();
+}
+
 std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& pointer,
                                SweepSpec& sweep) {
   ObjectReader reader(source, pointer);
@@ -173,10 +190,24 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
   sweep.targets = {"best"};
 
   const json* filters = reader.Find("filters");
-  if (filters == nullptr || !filters->is_object() || filters->empty()) {
-    reader.Refuse("filters", "must be an object from filter names to parameters");
+  if (filters == nullptr || !(filters->is_object() || filters->is_array()) || filters->empty()) {
+    reader.Refuse("filters", "must be an object from filter names to parameters, or a list of "
+                             "filters and presets");
+  } else if (filters->is_object()) {
+    for (const auto& [name, params] : filters->items()) {
+      sweep.filters.push_back({.filter = name,
+                               .params = params,
+                               .preset = "",
+                               .pointer = fmt::format("{}/filters/{}", pointer, name),
+                               .params_pointer = fmt::format("{}/filters/{}", pointer, name)});
+    }
   } else {
-    sweep.filters = *filters;
+    for (size_t i = 0; i < filters->size(); ++i) {
+      if (const auto error = ReadFilterEntry(source, fmt::format("{}/filters/{}", pointer, i),
+                                             sweep.filters.emplace_back())) {
+        return error;
+      }
+    }
   }
   reader.List("keys", sweep.keys,
               [&](const json& value, const std::string& at) -> std::optional<uint64_t> {

@@ -29,10 +29,21 @@ struct MeasureSpec {
   double plugin_seconds = 600;
 };
 
+// One filter of a sweep with lists of values for its parameters, or a preset, which has its own.
+struct FilterEntry {
+  std::string filter;     // empty for a preset
+  nlohmann::json params;  // parameter name -> list of values
+  std::string preset;     // of filters/presets.json; empty for a filter
+  std::string pointer;    // of the name
+  std::string params_pointer;
+  bool operator==(const FilterEntry&) const = default;
+};
+
 // One block of a spec: the product of all its lists.
 struct SweepSpec {
-  // Filter name -> parameter name -> list of values.
-  nlohmann::json filters;
+  // In the spec an object, filter name -> parameters, or a list whose entries are
+  // {"filter": name, "params": parameters} or {"preset": name}.
+  std::vector<FilterEntry> filters;
   std::vector<uint64_t> keys;
   std::vector<KeySetSpec> key_sets;
   std::vector<Mode> modes;
