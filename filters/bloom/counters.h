@@ -29,8 +29,7 @@ inline uint64_t CountAt(const uint64_t* words, uint64_t position) {
 inline bool CountUp(uint64_t* words, uint64_t position) {
   const uint64_t count = CountAt(words, position);
   if (count == kSaturatedCount) return false;
-  words[position / kCountersPerWord] += uint64_t{1}
-                                        << (position % kCountersPerWord * kCounterBits);
+  words[position / kCountersPerWord] += uint64_t{1} << (position % kCountersPerWord * kCounterBits);
   return count + 1 == kSaturatedCount;
 }
 
@@ -38,8 +37,7 @@ inline bool CountUp(uint64_t* words, uint64_t position) {
 inline void CountDown(uint64_t* words, uint64_t position) {
   const uint64_t count = CountAt(words, position);
   if (count == 0 || count == kSaturatedCount) return;
-  words[position / kCountersPerWord] -= uint64_t{1}
-                                        << (position % kCountersPerWord * kCounterBits);
+  words[position / kCountersPerWord] -= uint64_t{1} << (position % kCountersPerWord * kCounterBits);
 }
 
 // Of all counters of a table.

@@ -1,10 +1,10 @@
 #include "filters/bloom/counting_blocked.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "filters/theory/blocked_bloom.h"
 #include "filters/wire.h"
@@ -29,9 +29,8 @@ CountingBlocked::CountingBlocked(const Params& params, uint64_t capacity, uint64
       blocks_(blocks),
       k_(ProbesFor(params)),
       table_(std::move(table)) {
-  report_ = {.attempts = 1,
-             .distinct_keys = 0,
-             .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  report_ = {
+      .attempts = 1, .distinct_keys = 0, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
 uint64_t CountingBlocked::BlocksFor(uint64_t n, const Params& params) {
@@ -70,9 +69,8 @@ Result<CountingBlocked> CountingBlocked::Build(std::span<const uint64_t> hashes,
 InsertStatus CountingBlocked::Insert(uint64_t hash) {
   const View all = view();
   uint64_t* block = table_.As<uint64_t>() + all.WordOf(hash);
-  all.ForEachPosition(hash, [&](uint32_t position) {
-    saturated_ += CountUp(block, position) ? 1 : 0;
-  });
+  all.ForEachPosition(hash,
+                      [&](uint32_t position) { saturated_ += CountUp(block, position) ? 1 : 0; });
   ++keys_;
   return InsertStatus::kOk;
 }

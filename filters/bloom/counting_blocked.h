@@ -8,10 +8,10 @@
 // Source: blocks after Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
 // 2007; counters after Fan, Cao, Almeida, Broder 2000, section V.C.
 // Limits: a block has a quarter of the cells of a blocked filter of bits, so that its load varies
-// more: at 40 bits per key 1.35 % where `counting_bloom` has 0.82 %. A counter that has reached 15 is
-// never counted down (see counting_bloom.h), and a crowded block gets there sooner. When it loses:
-// where keys are never erased, and where memory counts: a cuckoo filter erases in a third of the
-// space, at two cache misses.
+// more: at 40 bits per key 1.35 % where `counting_bloom` has 0.82 %. A counter that has reached 15
+// is never counted down (see counting_bloom.h), and a crowded block gets there sooner. When it
+// loses: where keys are never erased, and where memory counts: a cuckoo filter erases in a third of
+// the space, at two cache misses.
 
 #include <bit>
 #include <cstddef>
@@ -35,8 +35,9 @@ class CountingBlocked {
       .name = "counting_blocked",
       .summary = "128 counters of 4 bits in a cache line, all of a key in one; insert and erase",
       .source = "Putze, Sanders, Singler 2007; Fan, Cao, Almeida, Broder 2000",
-      .fpr_formula = "sum over loads of Binomial(n, 1/blocks) * E[(counters above 0 / 128)^k] "
-                     "(Putze et al. 2007, eq. 3, exact inside the block)",
+      .fpr_formula =
+          "sum over loads of Binomial(n, 1/blocks) * E[(counters above 0 / 128)^k] "
+          "(Putze et al. 2007, eq. 3, exact inside the block)",
       .hash_bits = 64,
   };
 
@@ -111,9 +112,7 @@ class CountingBlocked {
   // changed, for one that the filter denies.
   EraseStatus Erase(uint64_t hash);
 
-  View view() const {
-    return {table_.As<uint64_t>(), blocks_, k_, PrefetchPays(table_.size())};
-  }
+  View view() const { return {table_.As<uint64_t>(), blocks_, k_, PrefetchPays(table_.size())}; }
   bool MayContain(uint64_t hash) const noexcept { return view().MayContain(hash); }
   static std::span<const Kernel<View>> Kernels();
 

@@ -93,7 +93,8 @@ class CountingBlockedLookup {
   }
 
   // A bit for each counter that is 0, of probes `first` and on, one per lane; lanes beyond k miss
-  // nothing. In little-endian order a counter is the same four bits of a word of 32 as of one of 64.
+  // nothing. In little-endian order a counter is the same four bits of a word of 32 as of one
+  // of 64.
   HWY_INLINE V Missing(const uint32_t* HWY_RESTRICT block, uint32_t hash, size_t first) const {
     const D d;
     const V product = hn::Mul(hn::Set(d, hash), hn::Load(d, multipliers_ + first));
@@ -107,9 +108,8 @@ class CountingBlockedLookup {
     // Two registers of 8 words; the highest bit of the product says which of the two.
     const auto low = _mm256_permutevar8x32_epi32(hn::Load(d, block).raw, indices.raw);
     const auto high = _mm256_permutevar8x32_epi32(hn::Load(d, block + 8).raw, indices.raw);
-    V words{_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(low),
-                                                 _mm256_castsi256_ps(high),
-                                                 _mm256_castsi256_ps(product.raw)))};
+    V words{_mm256_castps_si256(_mm256_blendv_ps(
+        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _mm256_castsi256_ps(product.raw)))};
 #else
     const hn::Rebind<int32_t, D> di;
     V words = hn::GatherIndex(d, block, hn::BitCast(di, indices));

@@ -1,9 +1,9 @@
 #include "filters/bloom/counting_bloom.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "filters/bloom/bit_array.h"
 #include "filters/theory/bloom.h"
@@ -48,9 +48,8 @@ CountingBloom::CountingBloom(const Params& params, uint64_t capacity, uint64_t c
       k_(ProbesFor(params)),
       forbidden_divisor_(theory::ForbiddenStepDivisor(counters, static_cast<int>(k_))),
       table_(std::move(table)) {
-  report_ = {.attempts = 1,
-             .distinct_keys = 0,
-             .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  report_ = {
+      .attempts = 1, .distinct_keys = 0, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
 Result<CountingBloom> CountingBloom::Create(uint64_t keys, const Params& params) {
@@ -64,8 +63,7 @@ Result<CountingBloom> CountingBloom::Create(uint64_t keys, const Params& params)
   return CountingBloom(params, keys, counters, std::move(*table));
 }
 
-Result<CountingBloom> CountingBloom::Build(std::span<const uint64_t> hashes,
-                                           const Params& params) {
+Result<CountingBloom> CountingBloom::Build(std::span<const uint64_t> hashes, const Params& params) {
   Result<CountingBloom> filter = Create(hashes.size(), params);
   if (!filter) return filter;
   const View view = filter->view();
@@ -85,9 +83,8 @@ Result<CountingBloom> CountingBloom::Build(std::span<const uint64_t> hashes,
 
 InsertStatus CountingBloom::Insert(uint64_t hash) {
   uint64_t* words = table_.As<uint64_t>();
-  view().ForEachPosition(hash, [&](uint64_t position) {
-    saturated_ += CountUp(words, position) ? 1 : 0;
-  });
+  view().ForEachPosition(
+      hash, [&](uint64_t position) { saturated_ += CountUp(words, position) ? 1 : 0; });
   ++keys_;
   return InsertStatus::kOk;
 }

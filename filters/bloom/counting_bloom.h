@@ -6,15 +6,15 @@
 // Idea: every bit becomes a counter of four bits. A key counts all of its positions up when it is
 // inserted and down when it is erased, and is contained if none of them is 0.
 // Source: Fan, Cao, Almeida, Broder, "Summary Cache: A Scalable Wide-Area Web Cache Sharing
-// Protocol", 1998, and IEEE/ACM Transactions on Networking 2000, section V.C. Positions are those of
-// KmBloom with plain probing, so that the answers are those of a `km_bloom` with as many bits as this
-// one has counters, as long as no counter is saturated.
-// Limits: four times the memory of the bits at the same rate. A counter that has reached 15 is never
-// counted down: where keys come and go for long, or one key comes often, such counters add up and the
-// rate does not return to what it was (`saturated_counters` in the details). The filter cannot know
-// whether a key that it is asked to erase was inserted: erasing a false positive takes counts from
-// others, which may then be denied. When it loses: where keys are never erased, and where memory
-// counts: a cuckoo filter erases in a third of the space.
+// Protocol", 1998, and IEEE/ACM Transactions on Networking 2000, section V.C. Positions are those
+// of KmBloom with plain probing, so that the answers are those of a `km_bloom` with as many bits as
+// this one has counters, as long as no counter is saturated.
+// Limits: four times the memory of the bits at the same rate. A counter that has reached 15 is
+// never counted down: where keys come and go for long, or one key comes often, such counters add up
+// and the rate does not return to what it was (`saturated_counters` in the details). The filter
+// cannot know whether a key that it is asked to erase was inserted: erasing a false positive takes
+// counts from others, which may then be denied. When it loses: where keys are never erased, and
+// where memory counts: a cuckoo filter erases in a third of the space.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,9 @@ class CountingBloom {
       .name = "counting_bloom",
       .summary = "Bloom filter of 4-bit saturating counters; insert and erase",
       .source = "Fan, Cao, Almeida, Broder 1998 and 2000",
-      .fpr_formula = "that of km_bloom with as many bits as there are counters: inclusion-exclusion "
-                     "over the query's probes; (1 - e^(-k n / counters))^k for many keys",
+      .fpr_formula =
+          "that of km_bloom with as many bits as there are counters: inclusion-exclusion "
+          "over the query's probes; (1 - e^(-k n / counters))^k for many keys",
       .hash_bits = 64,
   };
 

@@ -64,8 +64,7 @@ class CountingLookup {
       const V hash = hn::LoadU(d, hashes + i);
       hn::Store(FastRange64<kNarrow>(d, hash, view_.counters), d, chunk.starts + i);
       // KmBloom::Step of KmBloom::StepHash: of the product, the lower half is what counts.
-      const V fraction =
-          hn::ShiftLeft<32>(MulLow32(d, hash, hn::Set(d, KmBloom::kStepMultiplier)));
+      const V fraction = hn::ShiftLeft<32>(MulLow32(d, hash, hn::Set(d, KmBloom::kStepMultiplier)));
       const V steps = hn::Add(FastRange64<kNarrow>(d, fraction, view_.counters - forbidden),
                               FastRange64<kNarrow>(d, fraction, forbidden));
       hn::Store(hn::Add(steps, hn::Set(d, 1)), d, chunk.steps + i);

@@ -1,7 +1,8 @@
 // The rules of the two filters of counters; what holds for every filter is in filters/conformance.
 //
 // Cases of others that are met here: small counters overflow (D1) and deleting a key that was never
-// inserted (B3). Filters are not merged anywhere, so that the part of D1 about merging does not apply.
+// inserted (B3). Filters are not merged anywhere, so that the part of D1 about merging does not
+// apply.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -67,8 +68,7 @@ TEST(CountersTest, CountUpAndDownBetweenZeroAndFifteen) {
     for (size_t j = 0; j < model.size(); ++j) {
       ASSERT_EQ(CountAt(words.data(), j), static_cast<uint64_t>(model[j])) << i << ' ' << j;
     }
-    ASSERT_EQ(CountSaturated(words),
-              static_cast<uint64_t>(std::ranges::count(model, 15)));
+    ASSERT_EQ(CountSaturated(words), static_cast<uint64_t>(std::ranges::count(model, 15)));
     uint64_t sum = 0;
     for (const int count : model) sum += static_cast<uint64_t>(count);
     ASSERT_EQ(SumOfCounts(words), sum);
@@ -101,8 +101,8 @@ TYPED_TEST(CountingTest, SaturatedCountersAreNeverCountedDown) {
 }
 
 TYPED_TEST(CountingTest, AKeyInsertedTwiceIsErasedTwice) {
-  auto filter = Must(TypeParam::Build(std::vector{TestHash(5), TestHash(6), TestHash(5)},
-                                      {.bits_per_key = 400}));
+  auto filter = Must(
+      TypeParam::Build(std::vector{TestHash(5), TestHash(6), TestHash(5)}, {.bits_per_key = 400}));
   EXPECT_EQ(filter.keys(), 3u);
   ASSERT_EQ(filter.Erase(TestHash(5)), EraseStatus::kOk);
   EXPECT_TRUE(filter.MayContain(TestHash(5)));
@@ -125,7 +125,8 @@ TYPED_TEST(CountingTest, ErasingWhatIsDeniedChangesNothing) {
   EXPECT_EQ(filter.Serialize(), wire);
 }
 
-// B3 of the known cases: whoever erases what was never inserted may lose keys, but no counter wraps.
+// B3 of the known cases: whoever erases what was never inserted may lose keys, but no counter
+// wraps.
 TYPED_TEST(CountingTest, ErasingFalsePositivesWrapsNoCounter) {
   auto filter = Must(TypeParam::Build(TestHashes(0, 3000), {.bits_per_key = 8}));
   uint64_t sum = SumOfCounts(Words(filter));

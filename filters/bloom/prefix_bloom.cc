@@ -1,8 +1,8 @@
 #include "filters/bloom/prefix_bloom.h"
 
-#include <utility>
-
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "filters/theory/bloom.h"
 #include "filters/theory/growing.h"
@@ -42,9 +42,8 @@ PrefixBloom::PrefixBloom(const Params& params, uint64_t capacity, uint64_t bits,
       bits_(bits),
       k_(ProbesFor(params)),
       table_(std::move(table)) {
-  report_ = {.attempts = 1,
-             .distinct_keys = 0,
-             .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  report_ = {
+      .attempts = 1, .distinct_keys = 0, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
 Result<PrefixBloom> PrefixBloom::Create(uint64_t keys, const Params& params) {

@@ -3,23 +3,24 @@
 
 // Bloom filter over prefixes of keys.
 //
-// Idea: not the key is inserted but its first `prefix_bytes` bytes, or all of it where it is shorter.
-// The filter then answers for whole ranges: a scan over a prefix asks once whether there is any key.
+// Idea: not the key is inserted but its first `prefix_bytes` bytes, or all of it where it is
+// shorter. The filter then answers for whole ranges: a scan over a prefix asks once whether there
+// is any key.
 // Source: prefix Bloom filters of LSM stores: RocksDB's `prefix_extractor` with a fixed length
 // (RocksDB wiki, "Prefix Seek" and "RocksDB Bloom Filter"); Bloom 1970.
 // Keys: byte strings, by MayContainBytes. An integer key, by MayContain, is the string of its eight
 // bytes in big-endian order, so that its order is theirs. Where only hashes are given they take the
-// place of integer keys: with the default of eight bytes or more the hash stands for the prefix as it
-// is, with fewer its leading bytes do.
+// place of integer keys: with the default of eight bytes or more the hash stands for the prefix as
+// it is, with fewer its leading bytes do.
 // Limits: a key that shares its prefix with a present one is always answered yes. When it loses:
 // for point lookups, where those are the keys that are asked for.
 //
-// What ExpectedFpr says of keys that share a prefix. An absent key is a false positive if its prefix
-// is present, or if the Bloom filter errs about it. The second part is known from the set bits; the
-// first depends on who asks. For what was built from integers or hashes it is included as if these
-// were uniform, present and absent ones: 1 - (1 - 256^-prefix_bytes)^n, which is nothing for eight
-// bytes and all for one. For what was built from byte strings it is left out, since nothing is known
-// of them: the rate is that of absent keys whose prefix is absent too.
+// What ExpectedFpr says of keys that share a prefix. An absent key is a false positive if its
+// prefix is present, or if the Bloom filter errs about it. The second part is known from the set
+// bits; the first depends on who asks. For what was built from integers or hashes it is included as
+// if these were uniform, present and absent ones: 1 - (1 - 256^-prefix_bytes)^n, which is nothing
+// for eight bytes and all for one. For what was built from byte strings it is left out, since
+// nothing is known of them: the rate is that of absent keys whose prefix is absent too.
 
 #include <algorithm>
 #include <bit>
@@ -45,9 +46,10 @@ class PrefixBloom {
       .name = "prefix_bloom",
       .summary = "Bloom filter over the first bytes of keys",
       .source = "RocksDB's prefix Bloom filters; Bloom 1970",
-      .fpr_formula = "(set bits / bits)^k for absent prefixes (Bloom 1970); for integers and hashes "
-                     "also 1 - (1 - 256^-prefix_bytes)^n, the share of uniform keys with a present "
-                     "prefix",
+      .fpr_formula =
+          "(set bits / bits)^k for absent prefixes (Bloom 1970); for integers and hashes "
+          "also 1 - (1 - 256^-prefix_bytes)^n, the share of uniform keys with a present "
+          "prefix",
       .hash_bits = 64,
   };
 
@@ -61,8 +63,9 @@ class PrefixBloom {
     bool operator==(const Params&) const = default;
   };
   static constexpr auto kKnobs = std::tuple{
-      Knob<Params, double>{"bits_per_key", &Params::bits_per_key, 0.5, 128,
-                           "size of the table over the number of keys, whatever prefixes they share"},
+      Knob<Params, double>{
+          "bits_per_key", &Params::bits_per_key, 0.5, 128,
+          "size of the table over the number of keys, whatever prefixes they share"},
       Knob<Params, uint32_t>{"k", &Params::k, 0, kMaxProbes,
                              "probes per key; 0 takes the optimum, near bits_per_key ln 2"},
       Knob<Params, uint32_t>{"prefix_bytes", &Params::prefix_bytes, 1, 1u << 16,
@@ -108,14 +111,11 @@ class PrefixBloom {
   InsertStatus InsertBytes(std::string_view key);
 
   View view() const {
-    return {table_.As<uint64_t>(), bits_,
-            params_.seed,          k_,
-            params_.prefix_bytes,  PrefetchPays(table_.size())};
+    return {table_.As<uint64_t>(),      bits_, params_.seed, k_, params_.prefix_bytes,
+            PrefetchPays(table_.size())};
   }
   bool MayContain(uint64_t key) const noexcept { return view().MayContain(key); }
-  bool MayContainBytes(std::string_view key) const noexcept {
-    return view().MayContainBytes(key);
-  }
+  bool MayContainBytes(std::string_view key) const noexcept { return view().MayContainBytes(key); }
   static std::span<const Kernel<View>> Kernels();
 
   const Params& params() const { return params_; }

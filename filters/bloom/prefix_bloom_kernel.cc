@@ -35,8 +35,7 @@ class WholeIntegerHash {
   template <int kBits, class D, class V = hn::Vec<D>>
   static HWY_INLINE V Swapped(D d, V x, uint64_t low) {
     const V mask = hn::Set(d, low);
-    return hn::Or(hn::And(hn::ShiftRight<kBits>(x), mask),
-                  hn::ShiftLeft<kBits>(hn::And(x, mask)));
+    return hn::Or(hn::And(hn::ShiftRight<kBits>(x), mask), hn::ShiftLeft<kBits>(hn::And(x, mask)));
   }
 
   uint64_t of_seed_;

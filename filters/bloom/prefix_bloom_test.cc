@@ -117,7 +117,8 @@ TEST(PrefixBloomTest, InsertingOneByOneIsBuilding) {
   for (const uint64_t key : keys) EXPECT_EQ(filled.Insert(key), InsertStatus::kOk);
   EXPECT_EQ(built.Serialize(), filled.Serialize());
   PrefixBloom of_bytes = Must(PrefixBloom::Create(1000, {}));
-  for (const uint64_t key : keys) EXPECT_EQ(of_bytes.InsertBytes(BigEndian(key)), InsertStatus::kOk);
+  for (const uint64_t key : keys)
+    EXPECT_EQ(of_bytes.InsertBytes(BigEndian(key)), InsertStatus::kOk);
   EXPECT_TRUE(test::EqualBytes(built.Table(), of_bytes.Table()));
 }
 

@@ -1,15 +1,15 @@
 #ifndef FILTERBENCH_FILTERS_BLOOM_PROBE_CHAIN_H_
 #define FILTERBENCH_FILTERS_BLOOM_PROBE_CHAIN_H_
 
-// Bloom probes from one hash whose rate is that of independent ones in tables of any size: probe i is
-// FastRange64 of the hash times the i-th power of an odd multiplier.
+// Bloom probes from one hash whose rate is that of independent ones in tables of any size: probe i
+// is FastRange64 of the hash times the i-th power of an odd multiplier.
 //
 // Double hashing draws two numbers below m, so that keys share all probes with a probability of
-// about k / m^2, which shows below some 1e5 bits (KmBloom). Products draw on all 64 bits of the hash:
-// two hashes differ by d, their i-th products by d times the i-th power, and all of those are small
-// only where the lattice of the multiplier is bad. This one is from the lists of multipliers with
-// good lattices of Steele, Vigna, "Computationally easy, spectrally good multipliers for congruential
-// pseudorandom number generators", 2022 (64 bits, multiplicative).
+// about k / m^2, which shows below some 1e5 bits (KmBloom). Products draw on all 64 bits of the
+// hash: two hashes differ by d, their i-th products by d times the i-th power, and all of those are
+// small only where the lattice of the multiplier is bad. This one is from the lists of multipliers
+// with good lattices of Steele, Vigna, "Computationally easy, spectrally good multipliers for
+// congruential pseudorandom number generators", 2022 (64 bits, multiplicative).
 
 #include <cstdint>
 

@@ -1,4 +1,5 @@
-// The rules of the filters that grow in layers; what holds for every filter is in filters/conformance.
+// The rules of the filters that grow in layers; what holds for every filter is in
+// filters/conformance.
 //
 // Cases of others that are met here: positions at more than 2^32 bits (A1), size arithmetic (A2),
 // damaged geometry in the wire format (E1, E2).
@@ -56,9 +57,9 @@ class GrowingTest : public ::testing::Test {
 using Growing = ::testing::Types<ScalableBloom, TaffyBlock>;
 TYPED_TEST_SUITE(GrowingTest, Growing, test::FilterNames);
 
-// The promise: whatever the number of keys, the rate is under the bound. Theory must say so at every
-// size, also where a layer is about to be full, and measurement must agree with theory and with the
-// bound.
+// The promise: whatever the number of keys, the rate is under the bound. Theory must say so at
+// every size, also where a layer is about to be full, and measurement must agree with theory and
+// with the bound.
 TYPED_TEST(GrowingTest, RateStaysUnderTheBoundFromOneKeyToAMillion) {
   constexpr uint64_t kQueries = uint64_t{1} << 19;
   for (const double fpr : {0.01, 1e-4}) {
@@ -149,8 +150,7 @@ TYPED_TEST(GrowingTest, AViewSeesWhatIsInsertedAfterwards) {
 
 // Many layers, of which the last are beyond the second-level cache, and keys of all of them.
 TYPED_TEST(GrowingTest, KernelsAnswerLikeTheReferenceOverManyLayers) {
-  const TypeParam filter =
-      Must(TypeParam::Build(TestHashes(0, 600000), {.initial_keys = 4000}));
+  const TypeParam filter = Must(TypeParam::Build(TestHashes(0, 600000), {.initial_keys = 4000}));
   ASSERT_GT(DetailOf(filter, "layers"), 6);
   const auto view = filter.view();
   EXPECT_TRUE(PrefetchPays(filter.Table().size() / 2));
@@ -293,8 +293,7 @@ TEST(ScalableBloomTest, FillDecidesTheRateOfSmallLayers) {
   double expected = 0;
   uint64_t false_positives = 0;
   for (uint64_t i = 0; i < kFilters; ++i) {
-    const ScalableBloom filter = Must(ScalableBloom::Build(
-        TestHashes(i << 32, 40), {.fpr = 0.02}));
+    const ScalableBloom filter = Must(ScalableBloom::Build(TestHashes(i << 32, 40), {.fpr = 0.02}));
     ASSERT_EQ(filter.layers(), 1u);
     ASSERT_LE(filter.Table().size(), 128u);
     expected += filter.ExpectedFpr()->mean / kFilters;
@@ -341,9 +340,8 @@ TEST(ScalableBloomTest, RepeatedKeysCostNothing) {
 // Numbers of RedisBloom for a chain of 100 keys at 1 %: half the rate, bits per key ln(1 / rate) /
 // ln^2 2, whole words, k = ceil(ln 2 * bits per key); then twice the keys at half the rate.
 TEST(ScalableBloomTest, KeysModeIsRedisBloom) {
-  const ScalableBloom::Params params = {.fpr = 0.01,
-                                        .initial_keys = 100,
-                                        .layer_full = ScalableBloom::LayerFull::kKeys};
+  const ScalableBloom::Params params = {
+      .fpr = 0.01, .initial_keys = 100, .layer_full = ScalableBloom::LayerFull::kKeys};
   const auto first = ScalableBloom::GeometryOf(params, 100, 0);
   EXPECT_DOUBLE_EQ(first.fpr, 0.005);
   EXPECT_EQ(first.bits, 1152u);  // floor(100 * 11.0277) = 1102
@@ -426,8 +424,9 @@ TEST(TaffyBlockTest, GrowsExactlyWhenALevelIsFull) {
   }
 }
 
-// What growing costs: bits per key where levels are full, over those of a filter that knew the number
-// of keys. The levels below hold as many keys again, at lower demands; the rates fall as 1 / L^2.
+// What growing costs: bits per key where levels are full, over those of a filter that knew the
+// number of keys. The levels below hold as many keys again, at lower demands; the rates fall as 1 /
+// L^2.
 TEST(TaffyBlockTest, BitsPerKeyGrowSlowly) {
   auto filter = Must(TaffyBlock::Create(0, {}));
   double last = 0;

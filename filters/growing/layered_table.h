@@ -3,8 +3,8 @@
 
 // Layers of a growing filter, one behind the other in one table.
 //
-// A new layer moves the others into a table that has room for all. Layers grow by a factor, so that a
-// byte is moved less than 1 / (factor - 1) + 1 times in all; in return the table of a filter is
+// A new layer moves the others into a table that has room for all. Layers grow by a factor, so that
+// a byte is moved less than 1 / (factor - 1) + 1 times in all; in return the table of a filter is
 // one, its huge pages are shared, and the wire format stores it as it is.
 
 #include <cstdint>

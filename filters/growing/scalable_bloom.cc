@@ -1,12 +1,12 @@
 #include "filters/growing/scalable_bloom.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "filters/growing/layered_table.h"
 #include "filters/simd/prefetch.h"
@@ -29,8 +29,8 @@ uint64_t ToWholeWords(double bits) {
 uint64_t TableBytes(uint64_t bits) { return bits / 8; }
 
 Error TooLarge(double bytes) {
-  return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bytes,
-                           TableBytes(kMaxBloomBits))};
+  return Error{
+      fmt::format("too large: needs {:.0f} bytes, limit {}", bytes, TableBytes(kMaxBloomBits))};
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ ScalableBloom::Geometry ScalableBloom::GeometryOf(const Params& params, uint64_t
     geometry.max_set = geometry.bits;
     return geometry;
   }
-  // The share of set bits at which the layer has its rate; rounded, so that no last digit of a power
-  // decides about a layout.
+  // The share of set bits at which the layer has its rate; rounded, so that no last digit of a
+  // power decides about a layout.
   const double share = std::floor(std::pow(fpr, 1.0 / k) * 0x1p16) / 0x1p16;
   const double bits_per_key = std::ceil(-1024.0 * k / std::log1p(-share)) / 1024;
   const double bits = std::ceil(capacity * bits_per_key);
@@ -87,8 +87,7 @@ bool ScalableBloom::Grow() {
   Result<AlignedTable> table = Extended(table_, TableBytes(geometry.bits));
   if (!table) return false;
   states_.push_back({geometry});
-  report_.peak_bytes =
-      std::max(report_.peak_bytes, AllocatedBytes() + table->allocated_bytes());
+  report_.peak_bytes = std::max(report_.peak_bytes, AllocatedBytes() + table->allocated_bytes());
   table_ = std::move(*table);
   PointIntoTable();
   return true;
@@ -120,8 +119,7 @@ Result<ScalableBloom> ScalableBloom::Create(uint64_t keys, const Params& params)
   return filter;
 }
 
-Result<ScalableBloom> ScalableBloom::Build(std::span<const uint64_t> hashes,
-                                           const Params& params) {
+Result<ScalableBloom> ScalableBloom::Build(std::span<const uint64_t> hashes, const Params& params) {
   Result<ScalableBloom> filter = Create(hashes.size(), params);
   if (!filter) return filter;
   constexpr size_t kAhead = 8;
@@ -176,9 +174,9 @@ Details ScalableBloom::GetDetails() const {
 std::optional<FprEstimate> ScalableBloom::ExpectedFpr() const {
   std::vector<FprEstimate> parts;
   for (const LayerState& state : states_) {
-    parts.push_back({theory::FilledBloomFpr(state.set, state.geometry.bits,
-                                            static_cast<int>(state.geometry.k)),
-                     0});
+    parts.push_back(
+        {theory::FilledBloomFpr(state.set, state.geometry.bits, static_cast<int>(state.geometry.k)),
+         0});
   }
   return theory::UnionFpr(parts);
 }
@@ -224,9 +222,11 @@ Result<ScalableBloom> ScalableBloom::Deserialize(std::span<const std::byte> wire
       state.set += static_cast<uint64_t>(std::popcount(words[word]));
     }
     // A key that is counted has set a bit, and none sets more than k.
-    if (state.keys > state.set || (state.set + state.geometry.k - 1) / state.geometry.k > state.keys) {
-      return Error{fmt::format("keys of a layer: {} in layer {}, which has {} bits set with {} probes",
-                               state.keys, i, state.set, state.geometry.k)};
+    if (state.keys > state.set ||
+        (state.set + state.geometry.k - 1) / state.geometry.k > state.keys) {
+      return Error{
+          fmt::format("keys of a layer: {} in layer {}, which has {} bits set with {} probes",
+                      state.keys, i, state.set, state.geometry.k)};
     }
     if (i + 1 < layers ? !filter.IsFull(state) : i > 0 && state.keys == 0) {
       return Error{fmt::format("layers: there are {}, but layer {} has {} keys only", layers, i,

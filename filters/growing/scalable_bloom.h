@@ -6,21 +6,23 @@
 // Idea: a Bloom filter that is full is left as it is, and a larger one with a lower rate is put on
 // top. With rates that fall by the factor `tightening` from layer to layer, starting at fpr (1 -
 // tightening), the sum of all that may ever come is fpr.
-// Source: Almeida, Baquero, Preguica, Hutchison, "Scalable Bloom Filters", 2007. RedisBloom's filter
-// is `layer_full: keys` with the other defaults: the first layer at half the rate, twice the keys and
-// half the rate for each next, k = ceil(ln 2 * bits per key).
-// Limits: each layer is one more filter to ask, so that a negative answer costs as many cache misses
-// as there are layers, times two; and bits per key grow with the logarithm of the rate of the last
-// layer. When it loses: where the number of keys is known, or a table can be built anew.
+// Source: Almeida, Baquero, Preguica, Hutchison, "Scalable Bloom Filters", 2007. RedisBloom's
+// filter is `layer_full: keys` with the other defaults: the first layer at half the rate, twice the
+// keys and half the rate for each next, k = ceil(ln 2 * bits per key).
+// Limits: each layer is one more filter to ask, so that a negative answer costs as many cache
+// misses as there are layers, times two; and bits per key grow with the logarithm of the rate of
+// the last layer: with a bound of 1 % and a million keys from 1000 on, 23 in 10 layers, where one
+// layer for all takes 11. When it loses: where the number of keys is known, or a table can be built
+// anew.
 //
-// When a layer is full. `fill`, as in the paper: when no further key is sure to leave its share of set
-// bits within the one that its rate allows. The bound then holds for every filter and every sequence
-// of keys, however often keys are repeated, up to the layers that the limit of the table size allows.
-// `keys`, as in RedisBloom: when it holds the keys that it was made for. The bound then holds about
-// and in the mean: layers are sized by the optimal k, while k is rounded up.
+// When a layer is full. `fill`, as in the paper: when no further key is sure to leave its share of
+// set bits within the one that its rate allows. The bound then holds for every filter and every
+// sequence of keys, however often keys are repeated, up to the layers that the limit of the table
+// size allows. `keys`, as in RedisBloom: when it holds the keys that it was made for. The bound
+// then holds about and in the mean: layers are sized by the optimal k, while k is rounded up.
 //
-// A key that an older layer contains is not inserted again, and one that changes no bit of the newest
-// is not counted: repeated keys cost nothing.
+// A key that an older layer contains is not inserted again, and one that changes no bit of the
+// newest is not counted: repeated keys cost nothing.
 
 #include <array>
 #include <cstddef>
@@ -44,8 +46,9 @@ class ScalableBloom {
       .name = "scalable_bloom",
       .summary = "Bloom filters in layers that grow while the total rate stays bounded",
       .source = "Almeida, Baquero, Preguica, Hutchison 2007; RedisBloom",
-      .fpr_formula = "1 - product over layers of (1 - (set bits / bits)^k) (Almeida et al. 2007, "
-                     "section 3)",
+      .fpr_formula =
+          "1 - product over layers of (1 - (set bits / bits)^k) (Almeida et al. 2007, "
+          "section 3)",
       .hash_bits = 64,
   };
 
@@ -105,8 +108,8 @@ class ScalableBloom {
     double fpr;         // that the layer may have when it is full
     uint64_t capacity;  // keys that it is made for
     uint32_t k;
-    uint64_t bits;      // whole words
-    uint64_t max_set;   // set bits at which (max_set / bits)^k <= fpr
+    uint64_t bits;     // whole words
+    uint64_t max_set;  // set bits at which (max_set / bits)^k <= fpr
   };
   static Geometry GeometryOf(const Params& params, uint64_t initial_keys, uint32_t layer);
 

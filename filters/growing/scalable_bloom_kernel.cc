@@ -1,5 +1,6 @@
-// Lookups of ScalableBloom: sub-batches of keys go through the layers from the newest one, in rounds
-// over keys (filters/bloom/probe_rounds-inl.h); those that a layer contains do not go on to the next.
+// Lookups of ScalableBloom: sub-batches of keys go through the layers from the newest one, in
+// rounds over keys (filters/bloom/probe_rounds-inl.h); those that a layer contains do not go on to
+// the next.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/growing/scalable_bloom_kernel.cc"

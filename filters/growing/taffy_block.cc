@@ -1,11 +1,11 @@
 #include "filters/growing/taffy_block.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "filters/growing/layered_table.h"
 #include "filters/simd/prefetch.h"
@@ -24,7 +24,8 @@ constexpr double kMinKeys = 128;
 
 uint64_t BlocksFor(double keys, double fpr) {
   const double bits_per_key = theory::SplitBlockBitsPerKey(fpr, kSplitWords, kWordBits);
-  return static_cast<uint64_t>(std::clamp(std::ceil(keys * bits_per_key / kBlockBits), 1.0, 0x1p57));
+  return static_cast<uint64_t>(
+      std::clamp(std::ceil(keys * bits_per_key / kBlockBits), 1.0, 0x1p57));
 }
 
 }  // namespace

@@ -59,10 +59,12 @@ class TaffyLookup {
       const auto* table = reinterpret_cast<const std::byte*>(all_->levels[l].words);
       for (size_t i = 0; i < kChunkKeys; i += kGroup) {
         if ((open >> i & 0xff) == 0) continue;
-        answers |= NothingMissingOf8(D(), [&](size_t j) FILTERBENCH_INLINE_LAMBDA {
-                     const std::byte* block = table + offsets[l % 2].bytes[i + j];
-                     return Missing(reinterpret_cast<const uint32_t*>(block), hashes[i + j]);
-                   })
+        answers |= NothingMissingOf8(D(),
+                                     [&](size_t j) FILTERBENCH_INLINE_LAMBDA {
+                                       const std::byte* block = table + offsets[l % 2].bytes[i + j];
+                                       return Missing(reinterpret_cast<const uint32_t*>(block),
+                                                      hashes[i + j]);
+                                     })
                    << i;
       }
       answers &= asked;
@@ -97,8 +99,8 @@ class TaffyLookup {
   }
   static HWY_INLINE V MissingFrom(const uint32_t* HWY_RESTRICT block, uint64_t hash, size_t first) {
     const D d;
-    const V products = hn::Mul(hn::Set(d, static_cast<uint32_t>(hash)),
-                               hn::LoadU(d, kSplitBlockSalts + first));
+    const V products =
+        hn::Mul(hn::Set(d, static_cast<uint32_t>(hash)), hn::LoadU(d, kSplitBlockSalts + first));
     return hn::AndNot(hn::Load(d, block + first),
                       hn::Shl(hn::Set(d, 1), hn::ShiftRight<27>(products)));
   }
@@ -109,10 +111,9 @@ class TaffyLookup {
 uint64_t TaffyBlockRun(const TaffyBlock::View& view, const uint64_t* hashes, size_t n,
                        uint64_t* bits) {
   const TaffyLookup<TaffyBlock::View> lookup(view);
-  return LookUpByWords(hashes, n, bits, [&](const uint64_t* first, size_t count)
-                                            FILTERBENCH_INLINE_LAMBDA {
-    return lookup.Word(first, count);
-  });
+  return LookUpByWords(hashes, n, bits,
+                       [&](const uint64_t* first, size_t count)
+                           FILTERBENCH_INLINE_LAMBDA { return lookup.Word(first, count); });
 }
 
 Kernel<TaffyBlock::View> TaffyBlockKernel() {

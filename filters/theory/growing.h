@@ -19,9 +19,9 @@ double FilledBloomFpr(uint64_t set, uint64_t bits, int k);
 // (1 - part) (Almeida et al. 2007, section 3, the compound error probability).
 FprEstimate UnionFpr(std::span<const FprEstimate> parts);
 
-// The least number of bits per key, in 64ths from 1/2 to 8192, at which a split block filter of many
-// keys has at most the rate `fpr`: the inverse of SplitBlockFpr(bits_per_key, words, word_bits). In
-// 64ths so that no last digit of a logarithm decides about a layout.
+// The least number of bits per key, in 64ths from 1/2 to 8192, at which a split block filter of
+// many keys has at most the rate `fpr`: the inverse of SplitBlockFpr(bits_per_key, words,
+// word_bits). In 64ths so that no last digit of a logarithm decides about a layout.
 double SplitBlockBitsPerKey(double fpr, int words, int word_bits);
 
 // How many uniform keys share their first `prefix_bits` bits with one of n others: the share of the
