@@ -1,11 +1,28 @@
-# Makes filters/catalogue.h (the type list `Catalogue` and the list `kFiltersNotBuilt`) in the build
-# tree from filters/catalogue.txt.
-function(filterbench_generate_catalogue catalogue output)
+# From filters/catalogue.txt, in the build tree:
+#   filters/catalogue.h                     the type list `Catalogue` and the list `kFiltersNotBuilt`
+#   filters/conformance/<type>_test.cc      the tests that every filter passes, once for each type;
+#                                           `conformance_tests` names them all
+# FILTERBENCH_ONLY, a list of types, leaves out all others.
+# FILTERBENCH_EXTERNAL_FILTERS, a list of TYPE=HEADER, adds filters from outside of the tree: HEADER
+# is a path, TYPE its type as named in namespace filterbench or with its own namespace.
+set(FILTERBENCH_ONLY "" CACHE STRING "types of filters/catalogue.txt to build; all if empty")
+set(FILTERBENCH_EXTERNAL_FILTERS "" CACHE STRING "TYPE=HEADER of filters from outside of the tree")
+
+function(filterbench_generate_catalogue catalogue output_directory conformance_tests)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${catalogue})
   file(STRINGS ${catalogue} lines REGEX "^[^#]")
+  foreach(filter IN LISTS FILTERBENCH_EXTERNAL_FILTERS)
+    if(NOT filter MATCHES "^([A-Za-z_][A-Za-z0-9_:]*)=(.+)$")
+      message(FATAL_ERROR "FILTERBENCH_EXTERNAL_FILTERS: '${filter}': expected TYPE=HEADER")
+    endif()
+    set(type ${CMAKE_MATCH_1})
+    get_filename_component(header ${CMAKE_MATCH_2} ABSOLUTE BASE_DIR ${CMAKE_BINARY_DIR})
+    list(APPEND lines "${type} ${header}")
+  endforeach()
   set(includes "")
   set(types "")
   set(not_built "")
+  set(tests "")
   foreach(line IN LISTS lines)
     separate_arguments(words UNIX_COMMAND "${line}")
     list(LENGTH words count)
@@ -16,7 +33,14 @@ function(filterbench_generate_catalogue catalogue output)
     endif()
     list(GET words 0 type)
     list(GET words 1 header)
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+    if(IS_ABSOLUTE ${header})
+      set(external 1)
+      set(file ${header})
+    else()
+      set(external 0)
+      set(file ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+    endif()
+    if(NOT EXISTS ${file})
       message(FATAL_ERROR "${catalogue}: ${type}: there is no file ${header}")
     endif()
     if(count EQUAL 3)
@@ -26,12 +50,38 @@ function(filterbench_generate_catalogue catalogue output)
         continue()
       endif()
     endif()
+    if(FILTERBENCH_ONLY AND NOT external AND NOT type IN_LIST FILTERBENCH_ONLY)
+      list(APPEND not_built "    {\"${type}\", \"left out by FILTERBENCH_ONLY\"},\n")
+      continue()
+    endif()
     string(APPEND includes "#include \"${header}\"\n")
     list(APPEND types "${type}")
+    string(MAKE_C_IDENTIFIER ${type} identifier)
+    set(test ${output_directory}/filters/conformance/${identifier}_test.cc)
+    list(APPEND tests ${test})
+    file(CONFIGURE OUTPUT ${test} @ONLY CONTENT [=[
+// Made by cmake/catalogue.cmake from filters/catalogue.txt.
+#include "@header@"
+
+#define FILTERBENCH_TESTED_FILTER filterbench::@type@
+#define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL @external@
+#include "filters/conformance/contract.h"
+#include "filters/conformance/fpr.h"
+#include "filters/conformance/golden.h"
+#include "filters/conformance/kernel.h"
+#include "filters/conformance/params.h"
+#include "filters/conformance/wire.h"
+]=])
+  endforeach()
+  foreach(type IN LISTS FILTERBENCH_ONLY)
+    if(NOT type IN_LIST types AND NOT not_built MATCHES "{\"${type}\"")
+      message(FATAL_ERROR "FILTERBENCH_ONLY: ${catalogue} has no type ${type}")
+    endif()
   endforeach()
   list(JOIN types ", " types)
   list(JOIN not_built "" not_built)
-  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [=[
+  set(${conformance_tests} ${tests} PARENT_SCOPE)
+  file(CONFIGURE OUTPUT ${output_directory}/filters/catalogue.h @ONLY CONTENT [=[
 // Made by cmake/catalogue.cmake from filters/catalogue.txt.
 #ifndef FILTERBENCH_FILTERS_CATALOGUE_H_
 #define FILTERBENCH_FILTERS_CATALOGUE_H_

@@ -1,8 +1,7 @@
 #ifndef FILTERBENCH_FILTERS_TEST_SUPPORT_H_
 #define FILTERBENCH_FILTERS_TEST_SUPPORT_H_
 
-// What the tests over the catalogue share: a filter that stands in filters/catalogue.txt runs
-// through all of them without being named.
+// What tests of filters share.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,20 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "filters/catalogue.h"
 #include "filters/filter.h"
 #include "filters/params_json.h"
 #include "filters/simd/prefetch.h"
 
 namespace filterbench::test {
-
-template <class List>
-struct AsGoogleTestTypes;
-template <class... Fs>
-struct AsGoogleTestTypes<TypeList<Fs...>> {
-  using Types = ::testing::Types<Fs...>;
-};
-using AllFilters = AsGoogleTestTypes<Catalogue>::Types;
 
 // Names typed tests: `Contract/blocked_bloom.DeniesAllWhenEmpty`.
 struct FilterNames {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {

@@ -9,7 +9,8 @@ Floors, from the ground up (DESIGN.md): `filters` and the keys and lookups of `w
 nothing of each other or of the harness, but for the two headers that speak of hashes and errors;
 application workloads (workloads/<name>/) stand on both; `harness` stands on all three, and inside
 it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the
-contract (filters/*.h) knows no family, and a family knows the contract, filters/simd and itself.
+contract (filters/*.h) knows no family, and a family knows the contract, filters/simd, filters/theory
+and itself.
 """
 
 import ast
@@ -22,6 +23,8 @@ CPP_SUFFIXES = {".h", ".cc"}
 FLOORS = {"filters", "workloads", "harness", "plots", "scripts", "results", "cmake"}
 # What has nothing to do with filters, though it lies beside them: hashes of keys, and errors.
 COMMON_GROUND = {"filters/hash.h", "filters/result.h"}
+# Folders of filters/ that are no family: what families stand on, and the tests of the contract.
+FILTER_MACHINERY = {"filters/simd", "filters/theory", "filters/conformance"}
 # Folder of harness/ -> folders that it may include besides itself. Files in harness/ itself are the
 # front door (main.cc), which may include all, or tools for all, which include none.
 HARNESS = {
@@ -78,13 +81,13 @@ def may_include(source: str, target: str) -> str | None:
             if here == "filters" and (is_test(source) or Path(source).name == "test_support.h"):
                 return None
             return "what a filter is made of does not know the catalogue"
-        if there in ("filters", "filters/simd") or there == here:
+        if there in ("filters", *FILTER_MACHINERY) or there == here:
             return None
         if here == "filters":
             return f"the contract knows no family: {there}/"
-        if here == "filters/simd":
-            return f"filters/simd/ knows no family: {there}/"
-        return f"a family knows the contract, filters/simd/ and itself, not {there}/"
+        if here in FILTER_MACHINERY:
+            return f"{here}/ knows no family: {there}/"
+        return f"a family knows the contract, what it stands on and itself, not {there}/"
 
     if floor == "workloads":
         if target_floor == "harness":

@@ -9,7 +9,7 @@
 // 2006. `enhanced` is enhanced double hashing: the step grows by i after probe i (Dillinger,
 // Manolios, "Bloom Filters in Probabilistic Verification", 2004, section 5.2).
 // Limits: keys whose probes coincide twice tend to coincide more often, which costs `plain` 7 % of
-// the FPR at m = 1024, k = 7, 14 % at m = 512, and more for greater k (filters/theory.h). That
+// the FPR at m = 1024, k = 7, 14 % at m = 512, and more for greater k (filters/theory/bloom.h). That
 // floor shows below some 1e5 bits; `enhanced` keeps only the part n / m^2 of it, of keys that share
 // a and b. When it loses: a lookup misses the cache twice when negative and k times when positive,
 // where a blocked filter misses once.
@@ -25,7 +25,7 @@
 #include "filters/filter.h"
 #include "filters/simd/prefetch.h"
 #include "filters/table.h"
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 
 namespace filterbench {
 
@@ -195,8 +195,14 @@ class KmBloom {
   static void InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
                          BitRange part);
 
+  void CountInserted(uint64_t keys) {
+    inserted_ += keys;
+    report_.distinct_keys = inserted_;
+  }
+
   Params params_;
-  uint64_t n_;
+  uint64_t capacity_;  // the number of keys that it was sized for
+  uint64_t inserted_;  // keys, duplicates counted
   uint64_t bits_;
   uint32_t k_;
   uint64_t forbidden_divisor_;

@@ -13,7 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
+#include "filters/theory/bloom.h"
 
 namespace filterbench {
 namespace {

@@ -17,7 +17,7 @@
 #include <tuple>
 
 #include "filters/bloom/block_filter.h"
-#include "filters/theory.h"
+#include "filters/theory/blocked_bloom.h"
 
 namespace filterbench {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "filters/theory.h"
+#include "filters/theory/cuckoo.h"
 #include "filters/wire.h"
 
 namespace filterbench {
@@ -234,6 +234,10 @@ Result<Cuckoo> Cuckoo::WithBuckets(uint64_t buckets, const Params& params) {
   Result<AlignedTable> table = AlignedTable::Allocate(buckets * bucket_bytes);
   if (!table) return Error{table.error()};
   return Cuckoo(params, buckets, 0, std::move(*table));
+}
+
+Result<Cuckoo> Cuckoo::Create(uint64_t keys, const Params& params) {
+  return WithBuckets(BucketsFor(keys, params.load), params);
 }
 
 Result<Cuckoo> Cuckoo::Build(std::span<const uint64_t> hashes, const Params& params) {

@@ -17,7 +17,8 @@
 
 #include <gtest/gtest.h>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
+#include "filters/theory/cuckoo.h"
 
 namespace filterbench {
 namespace {

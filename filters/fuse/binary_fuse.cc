@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "filters/fuse/peeling.h"
-#include "filters/theory.h"
+#include "filters/theory/fuse.h"
 #include "filters/wire.h"
 
 namespace filterbench {

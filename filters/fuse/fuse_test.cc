@@ -21,7 +21,7 @@
 #include "filters/fuse/peeling.h"
 #include "filters/fuse/xor.h"
 #include "filters/test_support.h"
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {

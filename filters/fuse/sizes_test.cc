@@ -11,7 +11,7 @@
 
 #include "filters/fuse/binary_fuse.h"
 #include "filters/fuse/xor.h"
-#include "filters/theory.h"
+#include "filters/theory/fuse.h"
 
 namespace filterbench {
 namespace {

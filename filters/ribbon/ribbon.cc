@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "filters/theory.h"
+#include "filters/theory/ribbon.h"
 #include "filters/wire.h"
 
 namespace filterbench {

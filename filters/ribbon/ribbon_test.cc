@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
+#include "filters/theory/ribbon.h"
 
 namespace filterbench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-#include "filters/theory.h"
+#include "filters/theory/bloom.h"
 
 namespace filterbench::theory {
 namespace {

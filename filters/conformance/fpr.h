@@ -1,3 +1,6 @@
+#ifndef FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
+#define FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
+
 // The measured false-positive rate of every filter lies inside the interval that its own theory
 // allows. The bound is derived (theory::FprAgrees), the seeds are fixed.
 
@@ -15,8 +18,9 @@
 
 #include "filters/filter.h"
 #include "filters/params_json.h"
+#include "filters/conformance/tested.h"
 #include "filters/test_support.h"
-#include "filters/theory.h"
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {
@@ -71,7 +75,7 @@ uint64_t FalsePositives(const F& filter, Bug bug = Bug::kNone) {
 
 template <class F>
 class FprTest : public ::testing::Test {};
-TYPED_TEST_SUITE(FprTest, test::AllFilters, test::FilterNames);
+TYPED_TEST_SUITE(FprTest, test::TestedFilters, test::FilterNames);
 
 TYPED_TEST(FprTest, AgreesWithItsOwnTheory) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";
@@ -89,6 +93,33 @@ TYPED_TEST(FprTest, AgreesWithItsOwnTheory) {
                "false positives of {}",
                static_cast<double>(false_positives) / kQueries, expected->mean,
                expected->instance_sd, false_positives, kQueries);
+  }
+}
+
+// A filter that is filled key by key: theory follows it from nearly empty to beyond its promise.
+TYPED_TEST(FprTest, AgreesAtEveryFill) {
+  if constexpr (DynamicFilter<TypeParam>) {
+    for (const ParamsCase<TypeParam>& params_case : test::UsualParams<TypeParam>(17)) {
+      SCOPED_TRACE(params_case.name);
+      constexpr uint64_t kSizedFor = kKeys / 4;
+      Result<TypeParam> filter = TypeParam::Create(kSizedFor, params_case.params);
+      ASSERT_TRUE(filter) << filter.error();
+      uint64_t given = 0;
+      for (const uint64_t fill_percent : {50, 100, 200}) {
+        for (; given < kSizedFor * fill_percent / 100; ++given) {
+          (void)filter->Insert(test::TestHash(given));
+        }
+        SCOPED_TRACE(fill_percent);
+        const FprEstimate expected = *filter->ExpectedFpr();
+        const uint64_t false_positives = FalsePositives(*filter);
+        EXPECT_TRUE(theory::FprAgrees(false_positives, kQueries, expected, kFalseAlarm))
+            << fmt::format("measured {:.6g}, expected {:.6g} with an instance deviation of {:.2g}",
+                           static_cast<double>(false_positives) / kQueries, expected.mean,
+                           expected.instance_sd);
+      }
+    }
+  } else {
+    GTEST_SKIP() << "has no Insert";
   }
 }
 
@@ -165,3 +196,5 @@ TYPED_TEST(FprTest, FallsAsFarAsTheDeclaredHashAllows) {
 
 }  // namespace
 }  // namespace filterbench
+
+#endif  // FILTERBENCH_FILTERS_CONFORMANCE_FPR_H_
