@@ -24,7 +24,7 @@ class PrefixFilterLookup {
  public:
   static constexpr size_t kGroup = 16;
   struct Chunk {
-    HWY_ALIGN uint64_t bins[kChunkKeys];
+    HWY_ALIGN uint64_t offsets[kChunkKeys];  // of the bins
     HWY_ALIGN uint64_t fingerprints[kChunkKeys];
   };
 
@@ -36,34 +36,32 @@ class PrefixFilterLookup {
     const auto gamma = hn::Set(d, kGoldenGamma);
     for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
       const auto mixed = hn::Mul(hn::Xor(hn::LoadU(d, hashes + i), salt), gamma);
-      hn::Store(FastRange64<true>(d, mixed, view_.bins), d, chunk.bins + i);
+      hn::Store(hn::ShiftLeft<5>(FastRange64<true>(d, mixed, view_.bins)), d, chunk.offsets + i);
       hn::Store(hn::ShiftRight<32>(MulLow32(d, mixed, hn::Set(d, PrefixBin::kFingerprints))), d,
                 chunk.fingerprints + i);
     }
   }
+  static_assert(PrefixBin::kBytes == 1 << 5);
 
   HWY_INLINE void Prefetch(const Chunk& chunk, size_t i) const {
-    hwy::Prefetch(view_.table + chunk.bins[i] * PrefixBin::kBytes);
+    hwy::Prefetch(view_.table + chunk.offsets[i]);
   }
 
   HWY_INLINE uint64_t Test(const Chunk& chunk, size_t i) const {
-    struct Candidate {
-      uint64_t header;
-      uint64_t slots;
-      uint64_t key;
-    };
-    Candidate candidates[kGroup + 1];
+    uint32_t candidates[kGroup + 1];
+    uint64_t candidate_slots[kGroup + 1];
     size_t count = 0;
-    uint64_t forwarded_keys[kGroup + 1];
+    uint32_t forwarded_keys[kGroup + 1];
     size_t forwarded_count = 0;
-    for (size_t j = 0; j < kGroup; ++j) {
-      const std::byte* bin = view_.table + chunk.bins[i + j] * PrefixBin::kBytes;
+    for (uint32_t j = 0; j < kGroup; ++j) {
+      const std::byte* bin = view_.table + chunk.offsets[i + j];
       const uint64_t fingerprint = chunk.fingerprints[i + j];
-      const uint64_t header = PrefixBin::Load(bin);
       const uint64_t slots = SlotsWithRemainder(bin, fingerprint);
-      const bool forwarded = fingerprint > PrefixBin::Greatest(bin, header);
-      candidates[count] = {header, slots, j};
-      count += static_cast<size_t>(slots != 0) & static_cast<size_t>(!forwarded);
+      const bool forwarded = fingerprint > PrefixBin::Greatest(bin, PrefixBin::Load(bin));
+      candidates[count] = j;
+      candidate_slots[count] = slots;
+      // What is passed on has no slot in its bucket: it is greater than all fingerprints here.
+      count += slots != 0 ? 1 : 0;
       forwarded_keys[forwarded_count] = j;
       forwarded_count += forwarded ? 1 : 0;
     }
@@ -71,7 +69,7 @@ class PrefixFilterLookup {
     for (size_t f = 0; f < forwarded_count; ++f) {
       const size_t key = i + forwarded_keys[f];
       places[f] = view_.spare.PlaceOf(
-          PrefixFilter::SpareHash({chunk.bins[key], chunk.fingerprints[key]}));
+          PrefixFilter::SpareHash({chunk.offsets[key] / PrefixBin::kBytes, chunk.fingerprints[key]}));
       if (view_.prefetch) {
         hwy::Prefetch(view_.spare.table + places[f].block * SpareBlock::kBytes);
         hwy::Prefetch(view_.spare.table + places[f].partner * SpareBlock::kBytes);
@@ -79,10 +77,10 @@ class PrefixFilterLookup {
     }
     uint64_t answers = 0;
     for (size_t c = 0; c < count; ++c) {
-      const Candidate& candidate = candidates[c];
-      const int quotient = PrefixBin::Quotient(chunk.fingerprints[i + candidate.key]);
-      answers |= uint64_t{HasSlotOfBucket(candidate.header, candidate.slots, quotient)}
-                 << candidate.key;
+      const uint32_t j = candidates[c];
+      const uint64_t header = PrefixBin::Load(view_.table + chunk.offsets[i + j]);
+      const int quotient = PrefixBin::Quotient(chunk.fingerprints[i + j]);
+      answers |= uint64_t{HasSlotOfBucket(header, candidate_slots[c], quotient)} << j;
     }
     for (size_t f = 0; f < forwarded_count; ++f) {
       answers |= uint64_t{SpareContains(places[f])} << forwarded_keys[f];
