@@ -25,7 +25,7 @@ uint64_t SpareOffset(uint64_t bins) {
 // P(X >= j) over j > 25. Layouts follow from it, so it is made of sums, products and quotients that
 // are the same everywhere, and in an order that leaves nothing to be fused.
 double MeanOverflow(double mean) {
-  constexpr int kTerms = 160;  // beyond a mean of 25 by any measure
+  constexpr int kTerms = 160;  // nothing is left beyond them at a mean of 25
   double weights[kTerms];      // mean^j / j!
   double weight = 1;
   double total = 0;
@@ -62,7 +62,10 @@ class PrefixFilter::Writer {
       if (!spare_.Insert(spare_.PlaceOf(SpareHash({place.bin, overflow})))) return false;
       ++filter_.stored_in_spare_;
     }
+    // While a bin overflows, its greatest fingerprint falls.
+    const uint64_t passed_on_before = PrefixBin::PassedOn(At(place.bin));
     PrefixBin::Insert(At(place.bin), place.fingerprint);
+    filter_.passed_on_ += PrefixBin::PassedOn(At(place.bin)) - passed_on_before;
     return true;
   }
 
@@ -153,14 +156,17 @@ Details PrefixFilter::GetDetails() const {
           {"stored", static_cast<double>(stored_)},
           {"spare_blocks", static_cast<double>(sizes_.spare_blocks)},
           {"spare_stored", static_cast<double>(stored_in_spare_)},
-          {"spare_load", static_cast<double>(stored_in_spare_) / spare_slots}};
+          {"spare_load", static_cast<double>(stored_in_spare_) / spare_slots},
+          {"forwarded_share", static_cast<double>(passed_on_) /
+                                  static_cast<double>(sizes_.bins * PrefixBin::kFingerprints)}};
 }
 
 std::optional<FprEstimate> PrefixFilter::ExpectedFpr() const {
   const FprEstimate spare =
       theory::VectorQuotientFpr(stored_in_spare_, sizes_.spare_blocks, Spare::Block::kTags);
-  return theory::PrefixFilterFpr(stored_, sizes_.bins, PrefixBin::kFingerprints, PrefixBin::kSlots,
-                                 spare);
+  const double forwarded = static_cast<double>(passed_on_) /
+                           static_cast<double>(sizes_.bins * PrefixBin::kFingerprints);
+  return theory::PrefixFilterFpr(stored_, sizes_.bins, PrefixBin::kFingerprints, forwarded, spare);
 }
 
 std::optional<double> PrefixFilter::TheoryFpr(double bits_per_key) {
@@ -220,6 +226,7 @@ Result<PrefixFilter> PrefixFilter::Deserialize(std::span<const std::byte> wire) 
       return Error{fmt::format("table: bin {} is inconsistent", i)};
     }
     in_bins += static_cast<uint64_t>(PrefixBin::Count(PrefixBin::Load(bin)));
+    filter.passed_on_ += PrefixBin::PassedOn(bin);
   }
   if (in_bins != stored - stored_in_spare) {
     return Error{fmt::format("table: bins hold {} keys, {} are stored", in_bins,

@@ -72,6 +72,12 @@ struct PrefixBin {
            Remainder(bin, kSlots - 1);
   }
 
+  // How many fingerprints are greater than that.
+  static uint64_t PassedOn(const std::byte* bin) {
+    const uint64_t greatest = Greatest(bin, Load(bin));
+    return greatest < kFingerprints ? kFingerprints - 1 - greatest : 0;
+  }
+
   static bool Contains(const std::byte* bin, uint64_t fingerprint) {
     const uint64_t unary = Load(bin) & kUnaryMask;
     const int quotient = Quotient(fingerprint);
@@ -242,7 +248,7 @@ class PrefixFilter {
   // The bins up to whole lines, then the spare.
   std::span<const std::byte> Table() const { return table_.bytes(); }
   Details GetDetails() const;
-  // Of the keys stored now, taken as distinct.
+  // Of the keys stored now, taken as distinct, and the bins that have overflowed.
   std::optional<FprEstimate> ExpectedFpr() const;
   // At a load of 0.95 with remainders as wide as the bits allow, whole or not.
   static std::optional<double> TheoryFpr(double bits_per_key);
@@ -273,6 +279,7 @@ class PrefixFilter {
   uint64_t salt_;
   uint64_t stored_ = 0;
   uint64_t stored_in_spare_ = 0;
+  uint64_t passed_on_ = 0;  // pairs of a bin and a fingerprint for which the spare is asked
   AlignedTable table_;
   BuildReport report_;
 };

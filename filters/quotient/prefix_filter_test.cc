@@ -146,6 +146,20 @@ TEST(PrefixFilter, BinsDoNotDependOnTheOrderOfKeys) {
       test::EqualBytes(forwards->Table().first(bytes), backwards->Table().first(bytes)));
 }
 
+// What is counted at every insertion is what the bins say, which a reader counts anew.
+TEST(PrefixFilter, KnowsTheShareOfItsSpareBeyondThePromise) {
+  PrefixFilter filter = MustCreate(5000, {.seed = 10});
+  for (const uint64_t hash : TestHashes(0, 15000)) {
+    (void)filter.Insert(hash);
+    if (Mix64(hash) % 1000 != 0) continue;
+    const auto read = PrefixFilter::Deserialize(filter.Serialize());
+    ASSERT_TRUE(read) << read.error();
+    ASSERT_EQ(read->GetDetails().back().name, "forwarded_share");
+    ASSERT_EQ(read->GetDetails().back().value, filter.GetDetails().back().value);
+  }
+  EXPECT_GT(filter.GetDetails().back().value, 0.07);
+}
+
 TEST(PrefixFilter, BuildsAnyNumberOfKeys) {
   uint64_t worst = 0;
   for (uint64_t n = 0; n <= 20000; n += n < 200 ? 1 : 1 + n / 9) {

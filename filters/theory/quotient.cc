@@ -95,13 +95,11 @@ ForwardedShare PrefixForwardedShare(uint64_t n, uint64_t bins, int capacity) {
   return {mean, std::sqrt(std::max(0.0, square - mean * mean) * p), overflow / (keys * p)};
 }
 
-FprEstimate PrefixFilterFpr(uint64_t n, uint64_t bins, double fingerprints, int capacity,
+FprEstimate PrefixFilterFpr(uint64_t n, uint64_t bins, double fingerprints, double forwarded,
                             const FprEstimate& spare) {
   const FprEstimate equal = QuotientFpr(n, static_cast<double>(bins) * fingerprints);
-  const ForwardedShare forwarded = PrefixForwardedShare(n, bins, capacity);
-  return {equal.mean + (1 - equal.mean) * forwarded.mean * spare.mean,
-          std::hypot(equal.instance_sd, forwarded.mean * spare.instance_sd,
-                     forwarded.instance_sd * spare.mean)};
+  return {equal.mean + (1 - equal.mean) * forwarded * spare.mean,
+          std::hypot(equal.instance_sd, forwarded * spare.instance_sd)};
 }
 
 }  // namespace filterbench::theory

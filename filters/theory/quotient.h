@@ -47,8 +47,10 @@ ForwardedShare PrefixForwardedShare(uint64_t n, uint64_t bins, int capacity);
 
 // n distinct keys in bins with `fingerprints` fingerprints each: the keys with the bin and the
 // fingerprint of the query, wherever they lie, and those of the spare's false positives that are asked
-// for (Even, Even, Morrison 2022, section 4.3).
-FprEstimate PrefixFilterFpr(uint64_t n, uint64_t bins, double fingerprints, int capacity,
+// for (Even, Even, Morrison 2022, section 4.3). `forwarded` is the share of queries that go to the
+// spare: that of the instance, since beyond the promise keys are refused where bins are full, and loads
+// follow no law of theirs.
+FprEstimate PrefixFilterFpr(uint64_t n, uint64_t bins, double fingerprints, double forwarded,
                             const FprEstimate& spare);
 
 }  // namespace filterbench::theory
