@@ -54,9 +54,10 @@ uint32_t MaxColumns(const RibbonRequest& request) {
 uint32_t MinColumns(const RibbonRequest& request, uint64_t n) {
   if (request.fpr != 0) return RibbonColumnsForFpr(request.fpr).first;
   if (request.columns != 0) return static_cast<uint32_t>(request.columns);
-  // Of tables that need hundreds of slots more than any does.
+  // Of a table larger than any is, levels included.
   const double keys = static_cast<double>(n);
-  return static_cast<uint32_t>((request.bits_per_key * keys - 128) / (keys * 1.02 + 512));
+  return static_cast<uint32_t>(std::max(0.0, request.bits_per_key * keys - 128) /
+                               (keys * 1.01 + 256));
 }
 
 // What the layers of a build share.
@@ -288,20 +289,21 @@ double ShareFrom(uint64_t slot, const RibbonLayers& layers, const uint64_t* leve
 
 }  // namespace
 
-BumpedRibbon::BumpedRibbon(const Params& params, uint64_t n, uint64_t attempt,
+BumpedRibbon::BumpedRibbon(const Params& params, uint64_t n, uint64_t round, uint64_t attempt,
                            const RibbonLayers& layers, const RibbonShape& shape, AlignedTable table)
     : params_(params),
       n_(n),
+      round_(round),
       attempt_(attempt),
       layers_(layers),
       shape_(shape),
-      salt_(RibbonHash::Salt(params.seed, layers.count == 1 ? attempt : 0)),
+      salt_(Salt(params.seed, round, 0, layers.count == 1 ? attempt : 0)),
       table_(std::move(table)) {
   for (uint32_t layer = 1; layer < layers_.count; ++layer) {
-    layers_.later[layer - 1].salt = RibbonHash::Salt(
-        params.seed, layer + (layer + 1 == layers_.count ? attempt : 0));
+    layers_.later[layer - 1].salt =
+        Salt(params.seed, round, layer, layer + 1 == layers_.count ? attempt : 0);
   }
-  report_ = {.attempts = attempt + 1, .distinct_keys = n, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  report_ = {.attempts = round + attempt + 1, .distinct_keys = n, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
 Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const Params& params) {
@@ -313,14 +315,26 @@ Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const
   if (bits / 8 > static_cast<double>(kMaxTableBytes) || hashes.size() > kMaxSlots * 15 / 16) {
     return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bits / 8, kMaxTableBytes)};
   }
-  if (hashes.empty()) return BumpedRibbon(params, 0, 0, {}, {}, AlignedTable());
-  return params.width == Width::k64 ? BuildAs<64>(hashes, params, *request)
-                                    : BuildAs<32>(hashes, params, *request);
+  if (hashes.empty()) return BumpedRibbon(params, 0, 0, 0, {}, {}, AlignedTable());
+  // Of the free slots those that fill the last block of words are not to blame on anybody.
+  const uint64_t granule = MinColumns(*request, hashes.size()) >= RibbonShape::kPlaneColumns
+                               ? 0
+                               : RibbonShape::kBlockSlots;
+  const uint64_t most_slots =
+      hashes.size() + std::max<uint64_t>(64, hashes.size() * 65 / 10'000) + granule;
+  for (uint64_t round = 0;; ++round) {
+    Result<BumpedRibbon> filter = params.width == Width::k64
+                                      ? BuildAs<64>(hashes, params, *request, round)
+                                      : BuildAs<32>(hashes, params, *request, round);
+    if (round + 1 == kMaxRounds || (filter && filter->shape_.used_slots() <= most_slots)) {
+      return filter;
+    }
+  }
 }
 
 template <uint64_t kWidth>
 Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, const Params& params,
-                                           const RibbonRequest& request) {
+                                           const RibbonRequest& request, uint64_t round) {
   const uint64_t n = hashes.size();
   // Where eight columns hardly fit, they may turn out not to: it is all the same to ask for words.
   const bool in_bytes = MinColumns(request, n) >= RibbonShape::kPlaneColumns;
@@ -345,7 +359,7 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
     if (layer > 0) layers.later[layer - 1].first = first;
     const uint64_t starts = StartsFor<kWidth>(keys.size(), layer);
     if (starts == 0) break;
-    const auto mix_here = [&, salt = RibbonHash::Salt(params.seed, layer)](uint64_t key) {
+    const auto mix_here = [&, salt = Salt(params.seed, round, layer, 0)](uint64_t key) {
       return mix(key, layer, salt);
     };
     Result<std::vector<uint64_t>> next =
@@ -361,7 +375,7 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
   const Result<std::optional<uint64_t>> worked = builder.AddLastLayer(
       keys,
       [&](uint64_t key, uint64_t attempt) {
-        return mix(key, last, RibbonHash::Salt(params.seed, last + attempt));
+        return mix(key, last, Salt(params.seed, round, last, attempt));
       },
       first, granule);
   if (!worked) return Error{worked.error()};
@@ -409,7 +423,7 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
   builder.NotePeak(table->allocated_bytes() + bumped.capacity() * sizeof(uint64_t));
   builder.banding().Solve(shape, false, 0, table->As<uint64_t>());
   std::copy(levels.begin(), levels.end(), table->As<uint64_t>() + shape.words());
-  BumpedRibbon filter(params, n, **worked, layers, shape, std::move(*table));
+  BumpedRibbon filter(params, n, round, **worked, layers, shape, std::move(*table));
   filter.report_.distinct_keys = n - builder.duplicates();
   filter.report_.peak_bytes = builder.peak_bytes() + sizeof(filter);
   return filter;
@@ -421,7 +435,7 @@ Details BumpedRibbon::GetDetails() const {
       {"columns_low", static_cast<double>(shape_.columns)},
       {"columns_high", static_cast<double>(shape_.max_columns())},
       {"layers", static_cast<double>(layers_.count)},
-      {"attempts", static_cast<double>(attempt_ + 1)},
+      {"attempts", static_cast<double>(report_.attempts)},
   };
   if (n_ != 0) {
     const double slots = static_cast<double>(shape_.used_slots());
@@ -456,7 +470,8 @@ std::optional<double> BumpedRibbon::TheoryFpr(double bits_per_key) {
 std::vector<std::byte> BumpedRibbon::Serialize() const {
   WireWriter writer(kInfo.name, kWireVersion);
   WriteParams<BumpedRibbon>(writer, params_);
-  writer.U64(n_).U64(report_.distinct_keys).U64(attempt_).U64(layers_.count).U64(layers_.end);
+  writer.U64(n_).U64(report_.distinct_keys).U64(round_).U64(attempt_);
+  writer.U64(layers_.count).U64(layers_.end);
   for (uint32_t layer = 1; layer < layers_.count; ++layer) writer.U64(layers_.First(layer));
   writer.U64(shape_.columns).U64(shape_.first_wide_block).Bytes(table_.bytes());
   return std::move(writer).Finish();
@@ -467,6 +482,7 @@ Result<BumpedRibbon> BumpedRibbon::Deserialize(std::span<const std::byte> wire) 
   const Params params = ReadParams<BumpedRibbon>(reader);
   const uint64_t n = reader.U64("keys", 0, kMaxSlots);
   const uint64_t distinct_keys = reader.U64("distinct_keys", 0, n);
+  const uint64_t round = reader.U64("round", 0, n == 0 ? 0 : kMaxRounds - 1);
   const uint64_t attempt = reader.U64("attempt", 0, n == 0 ? 0 : kMaxAttempts - 1);
   RibbonLayers layers;
   layers.count =
@@ -498,7 +514,7 @@ Result<BumpedRibbon> BumpedRibbon::Deserialize(std::span<const std::byte> wire) 
       "table", (shape.words() + level_words) * sizeof(uint64_t));
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
-  BumpedRibbon filter(params, n, attempt, layers, shape, std::move(table));
+  BumpedRibbon filter(params, n, round, attempt, layers, shape, std::move(table));
   filter.report_.distinct_keys = distinct_keys;
   return filter;
 }

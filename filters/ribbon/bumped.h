@@ -196,6 +196,9 @@ class BumpedRibbon {
   static constexpr uint64_t kAttemptsPerSize = 8;
   static constexpr uint64_t kMaxEnlargements = 63;
   static constexpr uint64_t kMaxAttempts = kAttemptsPerSize * (kMaxEnlargements + 1);
+  // Of all layers: a table with more free slots than one in a thousand has (a bucket that bumped all
+  // of its keys leaves 128) is built again, with other salts, so many times in all.
+  static constexpr uint64_t kMaxRounds = 4;
 
   struct View : RibbonTable {
     RibbonLayers layers;
@@ -239,15 +242,20 @@ class BumpedRibbon {
   const RibbonLayers& layers() const { return layers_; }
 
  private:
-  BumpedRibbon(const Params& params, uint64_t n, uint64_t attempt, const RibbonLayers& layers,
-               const RibbonShape& shape, AlignedTable table);
+  BumpedRibbon(const Params& params, uint64_t n, uint64_t round, uint64_t attempt,
+               const RibbonLayers& layers, const RibbonShape& shape, AlignedTable table);
 
   template <uint64_t kWidth>
   static Result<BumpedRibbon> BuildAs(std::span<const uint64_t> hashes, const Params& params,
-                                      const RibbonRequest& request);
+                                      const RibbonRequest& request, uint64_t round);
+  // Of the last layer with this attempt, of the others with 0.
+  static uint64_t Salt(uint64_t seed, uint64_t round, uint32_t layer, uint64_t attempt) {
+    return RibbonHash::Salt(seed, round * (RibbonLayers::kMax + kMaxAttempts) + layer + attempt);
+  }
 
   Params params_;
   uint64_t n_;        // keys given, duplicates included
+  uint64_t round_;    // the one that worked, from 0 on
   uint64_t attempt_;  // of the last layer: the one that worked, from 0 on
   RibbonLayers layers_;
   RibbonShape shape_;
