@@ -19,7 +19,9 @@ constexpr uint64_t RoundUp(uint64_t x, uint64_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-uint64_t WidthBits(BumpedRibbon::Width width) { return width == BumpedRibbon::Width::k64 ? 64 : 32; }
+uint64_t WidthBits(BumpedRibbon::Width width) {
+  return width == BumpedRibbon::Width::k64 ? 64 : 32;
+}
 
 // Calls use with the width as a constant.
 template <class Use>
@@ -28,15 +30,15 @@ decltype(auto) WithWidth(BumpedRibbon::Width width, Use&& use) {
                                            : use(std::integral_constant<uint64_t, 32>());
 }
 
-// Starts of an overloaded layer: the fewer, the more keys are bumped and the fewer slots stay free (3
-// in 10000 in the first layer of rows of 64 bits).
+// Starts of an overloaded layer: the fewer, the more keys are bumped and the fewer slots stay free
+// (3 in 10000 in the first layer of rows of 64 bits).
 template <uint64_t kWidth>
 uint64_t StartsFor(uint64_t keys, uint32_t layer) {
   constexpr uint64_t kMinKeys = 128;  // fewer are too uneven for buckets
   if (keys < kMinKeys || layer + 1 == RibbonLayers::kMax) return 0;
   const uint64_t per_1000_keys = kWidth == 32 ? 880 : layer == 0 ? 940 : 920;
-  const uint64_t bucket_slots = layer == 0 ? FirstRibbonBuckets<kWidth>::kBucketSlots
-                                           : LaterRibbonBuckets::kBucketSlots;
+  const uint64_t bucket_slots =
+      layer == 0 ? FirstRibbonBuckets<kWidth>::kBucketSlots : LaterRibbonBuckets::kBucketSlots;
   return keys * per_1000_keys / 1000 / bucket_slots * bucket_slots;
 }
 
@@ -73,9 +75,9 @@ class LayerBuilder {
         result_mask_(static_cast<uint32_t>((uint64_t{1} << max_columns) - 1)),
         in_bytes_(in_bytes) {}
 
-  // Adds the keys of a layer of `starts` starts from `first` on, whose hashes are mix(key), but those
-  // that it bumps. Returns the hashes of these in this layer. Layers with the same kind of Buckets
-  // follow each other.
+  // Adds the keys of a layer of `starts` starts from `first` on, whose hashes are mix(key), but
+  // those that it bumps. Returns the hashes of these in this layer. Layers with the same kind of
+  // Buckets follow each other.
   template <class Buckets, class Mix>
   Result<std::vector<uint64_t>> AddLayer(Keys keys, const Mix& mix, uint64_t first,
                                          uint64_t starts) {
@@ -107,9 +109,9 @@ class LayerBuilder {
     return bumped;
   }
 
-  // Adds keys with the hashes mix(key, attempt) as a standard system, whose starts begin at `first`:
-  // as many slots as it takes, a multiple of `granule` in all. Returns the attempt that worked;
-  // nothing if none did.
+  // Adds keys with the hashes mix(key, attempt) as a standard system, whose starts begin at
+  // `first`: as many slots as it takes, a multiple of `granule` in all. Returns the attempt that
+  // worked; nothing if none did.
   template <class Mix>
   Result<std::optional<uint64_t>> AddLastLayer(Keys keys, const Mix& mix, uint64_t first,
                                                uint64_t granule) {
@@ -182,8 +184,8 @@ class LayerBuilder {
     for (const uint64_t key : keys) grouped_[group_ends_[group_of(key)]++] = key;
   }
 
-  // Adds the groups of a bucket of the region until one does not fit; it and those that start before
-  // it are bumped. Returns the level.
+  // Adds the groups of a bucket of the region until one does not fit; it and those that start
+  // before it are bumped. Returns the level.
   uint64_t AddBucket(uint64_t bucket, uint64_t first, uint64_t starts,
                      std::vector<uint64_t>& bumped) {
     const uint64_t* ends = group_ends_.data() + bucket * kGroups;
@@ -224,8 +226,8 @@ class LayerBuilder {
     if (redundant) {
       std::vector<uint64_t> sorted(mixed_keys.begin(), mixed_keys.end());
       std::sort(sorted.begin(), sorted.end());
-      duplicates_ += static_cast<uint64_t>(
-          sorted.end() - std::unique(sorted.begin(), sorted.end()));
+      duplicates_ +=
+          static_cast<uint64_t>(sorted.end() - std::unique(sorted.begin(), sorted.end()));
     }
     return true;
   }
@@ -303,15 +305,17 @@ BumpedRibbon::BumpedRibbon(const Params& params, uint64_t n, uint64_t round, uin
     layers_.later[layer - 1].salt =
         Salt(params.seed, round, layer, layer + 1 == layers_.count ? attempt : 0);
   }
-  report_ = {.attempts = round + attempt + 1, .distinct_keys = n, .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  report_ = {.attempts = round + attempt + 1,
+             .distinct_keys = n,
+             .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
 Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const Params& params) {
   const Result<RibbonRequest> request = RibbonRequest::Of(params);
   if (!request) return Error{request.error()};
-  const double bits = static_cast<double>(hashes.size()) *
-                      (request->fpr != 0 ? MaxColumns(*request)
-                                         : request->bits_per_key + request->columns);
+  const double bits =
+      static_cast<double>(hashes.size()) *
+      (request->fpr != 0 ? MaxColumns(*request) : request->bits_per_key + request->columns);
   if (bits / 8 > static_cast<double>(kMaxTableBytes) || hashes.size() > kMaxSlots * 15 / 16) {
     return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bits / 8, kMaxTableBytes)};
   }
@@ -341,8 +345,8 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
   // Planes end with the slots, words come in blocks.
   const uint64_t granule = in_bytes ? 8 : RibbonShape::kBlockSlots;
   // With room for the last layer of all but the smallest tables: growing copies the matrix.
-  Result<Banding<uint64_t>> banding = Banding<uint64_t>::Allocate(
-      RoundUp(n + n / 64 + 4 * kWidth, RibbonShape::kBlockSlots), true);
+  Result<Banding<uint64_t>> banding =
+      Banding<uint64_t>::Allocate(RoundUp(n + n / 64 + 4 * kWidth, RibbonShape::kBlockSlots), true);
   if (!banding) return Error{banding.error()};
   LayerBuilder<kWidth> builder(std::move(*banding), MaxColumns(request), in_bytes);
 
@@ -395,10 +399,10 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
         static_cast<uint64_t>(static_cast<double>(n) * request.bits_per_key / kWordBits);
     FitColumns(words - std::min<uint64_t>(words, levels.size()), in_bytes, shape);
   } else {
-    const auto [columns, wide_share] = request.fpr != 0
-                                           ? RibbonColumnsForFpr(request.fpr)
-                                           : std::pair(static_cast<uint32_t>(request.columns),
-                                                       request.columns - std::floor(request.columns));
+    const auto [columns, wide_share] =
+        request.fpr != 0 ? RibbonColumnsForFpr(request.fpr)
+                         : std::pair(static_cast<uint32_t>(request.columns),
+                                     request.columns - std::floor(request.columns));
     shape.columns = columns;
     if (request.columns != 0) {
       shape.first_wide_block -=
@@ -441,9 +445,8 @@ Details BumpedRibbon::GetDetails() const {
     const double slots = static_cast<double>(shape_.used_slots());
     details.push_back({"columns", static_cast<double>(shape_.words()) * kWordBits / slots});
     details.push_back({"slots_per_key", slots / static_cast<double>(n_)});
-    details.push_back(
-        {"last_layer_slots",
-         static_cast<double>(shape_.used_slots() - layers_.First(layers_.count - 1))});
+    details.push_back({"last_layer_slots", static_cast<double>(shape_.used_slots() -
+                                                               layers_.First(layers_.count - 1))});
   }
   return details;
 }
@@ -488,8 +491,8 @@ Result<BumpedRibbon> BumpedRibbon::Deserialize(std::span<const std::byte> wire) 
   layers.count =
       static_cast<uint32_t>(reader.U64("layers", n == 0 ? 0 : 1, n == 0 ? 0 : RibbonLayers::kMax));
   layers.end = reader.U64("starts", n == 0 ? 0 : 1, n == 0 ? 0 : kMaxSlots);
-  const uint64_t first_bucket_slots = WithWidth(
-      params.width, [](auto width) { return FirstRibbonBuckets<width()>::kBucketSlots; });
+  const uint64_t first_bucket_slots =
+      WithWidth(params.width, [](auto width) { return FirstRibbonBuckets<width()>::kBucketSlots; });
   for (uint32_t layer = 1; layer < layers.count && reader.ok(); ++layer) {
     const uint64_t first = reader.U64("first_start", layers.First(layer - 1) + 1, layers.end - 1);
     if (first % (layer == 1 ? first_bucket_slots : LaterRibbonBuckets::kBucketSlots) != 0) {
@@ -502,16 +505,16 @@ Result<BumpedRibbon> BumpedRibbon::Deserialize(std::span<const std::byte> wire) 
   if (slots % 8 != 0) reader.Refuse("starts", "do not fill the last byte");
   shape.blocks = RoundUp(slots, RibbonShape::kBlockSlots) / RibbonShape::kBlockSlots;
   shape.unused_slots = shape.slots() - slots;
-  shape.columns = static_cast<uint32_t>(reader.U64("columns", n == 0 ? 0 : 1, n == 0 ? 0 : kMaxColumns));
+  shape.columns =
+      static_cast<uint32_t>(reader.U64("columns", n == 0 ? 0 : 1, n == 0 ? 0 : kMaxColumns));
   shape.first_wide_block = reader.U64("first_wide_block", 0, shape.blocks);
   if (shape.columns == kMaxColumns && shape.first_wide_block < shape.blocks) {
     reader.Refuse("first_wide_block", "gives slots more than 32 columns");
   }
   if (!reader.ok()) return Error{reader.error()};
-  const uint64_t level_words = WithWidth(
-      params.width, [&](auto width) { return layers.LevelWords<width()>(); });
-  AlignedTable table = reader.Table(
-      "table", (shape.words() + level_words) * sizeof(uint64_t));
+  const uint64_t level_words =
+      WithWidth(params.width, [&](auto width) { return layers.LevelWords<width()>(); });
+  AlignedTable table = reader.Table("table", (shape.words() + level_words) * sizeof(uint64_t));
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
   BumpedRibbon filter(params, n, round, attempt, layers, shape, std::move(table));

@@ -13,10 +13,11 @@
 // Membership using Ribbon" (SEA 2022), sections 3 and 4 (2-bit thresholds). What differs: layers
 // share one matrix, so that a layer's last rows reach into the next one and no slots are lost
 // between them; the last layer grows until it works, so that no build fails.
-// Limits: no insertion after the build, which takes as long as that of `ribbon`; what thresholds and
-// the last layer cost is a constant share, below 1 % from 1e4 keys on, but more of a table of few
-// keys or of one or two columns. When it loses: a lookup is a little more work than in a `ribbon` of
-// the same width; against a homogeneous one that is 9 % smaller for a quarter more instructions.
+// Limits: no insertion after the build, which takes as long as that of `ribbon`; what thresholds
+// and the last layer cost is a constant share, below 1 % from 1e4 keys on, but more of a table of
+// few keys or of one or two columns. When it loses: a lookup is a little more work than in a
+// `ribbon` of the same width; against a homogeneous one that is 9 % smaller for a quarter more
+// instructions.
 
 #include <array>
 #include <cstddef>
@@ -45,8 +46,9 @@ struct RibbonBuckets {
   static constexpr uint64_t kBucketSlots = kSlots;
   // Keys that start among the first kLevels[level] slots of the bucket are bumped.
   static constexpr uint64_t kLevelBits = 2;
-  static constexpr std::array<uint64_t, 4> kLevels =
-      kSlots == 128 ? std::array<uint64_t, 4>{0, 20, 48, 128} : std::array<uint64_t, 4>{0, 8, 16, 32};
+  static constexpr std::array<uint64_t, 4> kLevels = kSlots == 128
+                                                         ? std::array<uint64_t, 4>{0, 20, 48, 128}
+                                                         : std::array<uint64_t, 4>{0, 8, 16, 32};
   static_assert(kLevels.back() == kBucketSlots, "a bucket can bump all of its keys");
   // A byte per level, so that a shift is all of a lookup.
   static constexpr uint64_t kLevelBytes =
@@ -102,9 +104,9 @@ struct RibbonLayers {
   }
   template <uint64_t kWidth>
   constexpr uint64_t LevelWords() const {
-    return count < 2 ? 0
-                     : FirstLevelWords<kWidth>() +
-                           LaterRibbonBuckets::Words(First(count - 1) - First(1));
+    return count < 2
+               ? 0
+               : FirstLevelWords<kWidth>() + LaterRibbonBuckets::Words(First(count - 1) - First(1));
   }
 };
 
@@ -129,8 +131,7 @@ struct BumpedRibbonView : RibbonView<uint64_t, false> {
     const uint64_t* later_levels = levels() + layers.template FirstLevelWords<kRowWidth>();
     for (uint32_t layer = 1;; ++layer) {
       mixed = NextLayer(mixed, layers.later[layer - 1].salt);
-      const uint64_t start =
-          layers.First(layer) + RibbonHash::Start(mixed, layers.Starts(layer));
+      const uint64_t start = layers.First(layer) + RibbonHash::Start(mixed, layers.Starts(layer));
       if (layer + 1 == layers.count ||
           !LaterRibbonBuckets::IsBumped(later_levels, start - layers.First(1))) {
         return start;
@@ -160,8 +161,9 @@ class BumpedRibbon {
       .name = "bumped_ribbon",
       .summary = "ribbon in overloaded layers that bump keys: 0.3 % more than the fingerprints",
       .source = "Dillinger, Huebschle-Schneider, Sanders, Walzer 2022",
-      .fpr_formula = "mean over starts of 2^-columns in every layer (Dillinger et al. 2022, "
-                     "section 2)",
+      .fpr_formula =
+          "mean over starts of 2^-columns in every layer (Dillinger et al. 2022, "
+          "section 2)",
       .hash_bits = 64,
   };
 
@@ -196,8 +198,8 @@ class BumpedRibbon {
   static constexpr uint64_t kAttemptsPerSize = 8;
   static constexpr uint64_t kMaxEnlargements = 63;
   static constexpr uint64_t kMaxAttempts = kAttemptsPerSize * (kMaxEnlargements + 1);
-  // Of all layers: a table with more free slots than one in a thousand has (a bucket that bumped all
-  // of its keys leaves 128) is built again, with other salts, so many times in all.
+  // Of all layers: a table with more free slots than one in a thousand has (a bucket that bumped
+  // all of its keys leaves 128) is built again, with other salts, so many times in all.
   static constexpr uint64_t kMaxRounds = 4;
 
   struct View : RibbonTable {

@@ -42,8 +42,7 @@ double BitsPerKey(const BumpedRibbon& filter, uint64_t n) {
 TEST(BumpedRibbonTest, OverheadIsBelowOnePercent) {
   const auto hashes = Hashes(0, 1'000'000);
   for (uint64_t n = 10'000; n <= hashes.size(); n += n < 10'300 ? 1 : n / 5) {
-    const auto filter =
-        BumpedRibbon::Build(std::span(hashes).first(n), {.columns = 8, .seed = n});
+    const auto filter = BumpedRibbon::Build(std::span(hashes).first(n), {.columns = 8, .seed = n});
     ASSERT_TRUE(filter) << filter.error();
     EXPECT_LE(BitsPerKey(*filter, n), 8.08) << n;
   }
@@ -73,8 +72,7 @@ TEST(BumpedRibbonTest, EveryNumberOfKeys) {
       for (size_t n = 0; n <= kMaxKeys; n += n < 300 || all ? 1 : 331) {
         for (const Width width : kWidths) {
           const std::span<const uint64_t> keys = std::span(hashes).first(n);
-          const auto filter =
-              BumpedRibbon::Build(keys, {.width = width, .seed = Mix64(seed + n)});
+          const auto filter = BumpedRibbon::Build(keys, {.width = width, .seed = Mix64(seed + n)});
           ASSERT_TRUE(filter) << filter.error();
           ASSERT_EQ(CountFalseNegatives(*filter, keys), 0u) << n;
           ASSERT_EQ(filter->report().distinct_keys, n);
@@ -146,8 +144,8 @@ TEST(BumpedRibbonTest, OrderOfKeysLeavesNoTrace) {
   }
 }
 
-// A share of the keys, here told by their first start, is answered in later layers, and there by the
-// same rule: none is lost, and absent ones pass at the same rate.
+// A share of the keys, here told by their first start, is answered in later layers, and there by
+// the same rule: none is lost, and absent ones pass at the same rate.
 TEST(BumpedRibbonTest, BumpedKeysAreAnsweredInTheirLayer) {
   const auto keys = Hashes(0, 100'000);
   const auto queries = Hashes(uint64_t{1} << 40, 4'000'000);
@@ -229,8 +227,8 @@ TEST(BumpedRibbonTest, KernelsAnswerAsTheReferenceDoes) {
   for (const Width width : kWidths) {
     for (const double columns : {1.0, 2.5, 4.0, 7.0, 7.25, 8.0, 8.5, 11.0, 16.0, 31.5, 32.0}) {
       for (const size_t built : {size_t{50}, keys.size()}) {
-        const auto filter = BumpedRibbon::Build(std::span(keys).first(built),
-                                                {.columns = columns, .width = width});
+        const auto filter =
+            BumpedRibbon::Build(std::span(keys).first(built), {.columns = columns, .width = width});
         ASSERT_TRUE(filter) << filter.error();
         auto view = filter->view();
         for (const bool prefetch : {false, true}) {
@@ -286,8 +284,7 @@ TEST(RibbonBucketsTest, LevelsAreTwoBitsPerBucket) {
   const auto bumped = [&]<class Buckets>(Buckets, uint64_t bucket) {
     uint64_t slots = 0;
     for (uint64_t i = 0; i < Buckets::kBucketSlots; ++i) {
-      const bool is_bumped =
-          Buckets::IsBumped(levels.data(), bucket * Buckets::kBucketSlots + i);
+      const bool is_bumped = Buckets::IsBumped(levels.data(), bucket * Buckets::kBucketSlots + i);
       EXPECT_TRUE(!is_bumped || slots == i);  // the first ones
       slots += is_bumped ? 1 : 0;
     }

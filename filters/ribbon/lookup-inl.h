@@ -1,5 +1,6 @@
-// Lookups of ribbon filters in vectors, in chunks of 64 keys: their starts, rows and results are computed
-// in vectors into L1, those of the next chunk while the lines of this one are on their way.
+// Lookups of ribbon filters in vectors, in chunks of 64 keys: their starts, rows and results are
+// computed in vectors into L1, those of the next chunk while the lines of this one are on their
+// way.
 //
 // A plane of eight columns: the bits of the row become a mask of bytes, and the XOR of the selected
 // bytes is the sum of all eight columns. Bytes of eight keys are folded together: each step XORs
@@ -17,7 +18,6 @@
 // from 64 keys: eight keys at once would have one survivor as often as none, a branch per group
 // that nobody predicts. Every target with vectors beats the reference in its own region (AVX2 3 to
 // 8 times, SSE4 and SSSE3 2 to 4).
-
 
 #if defined(FILTERBENCH_FILTERS_RIBBON_LOOKUP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FILTERBENCH_FILTERS_RIBBON_LOOKUP_INL_H_
@@ -222,12 +222,10 @@ class RibbonChunk {
     for (size_t i = 0; i < kChunkKeys; i += lanes) {
       const V start = hn::Load(d, start_ + i);
       const V bucket = hn::ShiftRight<kBucketBits>(start);
-      const V in_word =
-          hn::ShiftLeft<1>(hn::And(bucket, hn::Set(d, Buckets::kBucketsPerWord - 1)));
-      const V level =
-          hn::And(hn::Shr(WordsAt(d, levels, word + i), in_word), hn::Set(d, 3));
-      const V threshold = hn::And(hn::Shr(hn::Set(d, Buckets::kLevelBytes), hn::ShiftLeft<3>(level)),
-                                  hn::Set(d, 0xff));
+      const V in_word = hn::ShiftLeft<1>(hn::And(bucket, hn::Set(d, Buckets::kBucketsPerWord - 1)));
+      const V level = hn::And(hn::Shr(WordsAt(d, levels, word + i), in_word), hn::Set(d, 3));
+      const V threshold = hn::And(
+          hn::Shr(hn::Set(d, Buckets::kLevelBytes), hn::ShiftLeft<3>(level)), hn::Set(d, 0xff));
       const V offset = hn::And(start, hn::Set(d, Buckets::kBucketSlots - 1));
       bumped |= MaskToBits(di, hn::Lt(hn::BitCast(di, offset), hn::BitCast(di, threshold))) << i;
     }

@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "filters/ribbon/ribbon_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
-#include "filters/ribbon/ribbon.h"
 #include "filters/ribbon/lookup-inl.h"
+#include "filters/ribbon/ribbon.h"
 #include "filters/simd/loops-inl.h"
 #include "hwy/highway.h"
 

@@ -4,6 +4,8 @@
 // How the size of a ribbon filter is asked for, and which keys are banded when: what the filters of
 // this family share between their parameters and their builds.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,8 +13,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "filters/result.h"
 #include "filters/ribbon/banding.h"
