@@ -4,13 +4,16 @@
 #                                           `conformance_tests` names them all
 # FILTERBENCH_ONLY, a list of types, leaves out all others.
 # FILTERBENCH_EXTERNAL_FILTERS, a list of TYPE=HEADER, adds filters from outside of the tree: HEADER
-# is a path, TYPE its type as named in namespace filterbench or with its own namespace.
+# is a path, TYPE its type as seen from namespace filterbench. Files beside HEADER that have its name
+# and end in .cc or _kernel.cc are built with it: `external_sources` names them.
 set(FILTERBENCH_ONLY "" CACHE STRING "types of filters/catalogue.txt to build; all if empty")
 set(FILTERBENCH_EXTERNAL_FILTERS "" CACHE STRING "TYPE=HEADER of filters from outside of the tree")
 
-function(filterbench_generate_catalogue catalogue output_directory conformance_tests)
+function(filterbench_generate_catalogue catalogue output_directory conformance_tests
+         external_sources)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${catalogue})
   file(STRINGS ${catalogue} lines REGEX "^[^#]")
+  set(sources "")
   foreach(filter IN LISTS FILTERBENCH_EXTERNAL_FILTERS)
     if(NOT filter MATCHES "^([A-Za-z_][A-Za-z0-9_:]*)=(.+)$")
       message(FATAL_ERROR "FILTERBENCH_EXTERNAL_FILTERS: '${filter}': expected TYPE=HEADER")
@@ -18,6 +21,12 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
     set(type ${CMAKE_MATCH_1})
     get_filename_component(header ${CMAKE_MATCH_2} ABSOLUTE BASE_DIR ${CMAKE_BINARY_DIR})
     list(APPEND lines "${type} ${header}")
+    string(REGEX REPLACE "\\.h$" "" stem ${header})
+    foreach(source IN ITEMS ${stem}.cc ${stem}_kernel.cc)
+      if(EXISTS ${source})
+        list(APPEND sources ${source})
+      endif()
+    endforeach()
   endforeach()
   set(includes "")
   set(types "")
@@ -81,6 +90,7 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
   list(JOIN types ", " types)
   list(JOIN not_built "" not_built)
   set(${conformance_tests} ${tests} PARENT_SCOPE)
+  set(${external_sources} ${sources} PARENT_SCOPE)
   file(CONFIGURE OUTPUT ${output_directory}/filters/catalogue.h @ONLY CONTENT [=[
 // Made by cmake/catalogue.cmake from filters/catalogue.txt.
 #ifndef FILTERBENCH_FILTERS_CATALOGUE_H_

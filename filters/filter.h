@@ -105,11 +105,18 @@ concept Filter =
 enum class InsertStatus { kOk, kFull };
 enum class EraseStatus { kOk, kNotFound };
 
-// Grows by single keys. A refused insert changes nothing.
+// Grows by single keys.
 template <class F>
-concept DynamicFilter = Filter<F> && requires(F& filter, uint64_t hash) {
-  { filter.Insert(hash) } -> std::same_as<InsertStatus>;
-};
+concept DynamicFilter =
+    Filter<F> && requires(F& filter, uint64_t hash, uint64_t keys,
+                          const typename F::Params& params) {
+      // Sized for `keys` distinct keys, holding none. That many are its promise: they are accepted
+      // in any order, for at least 99 of 100 seeds where that is left to chance. What comes beyond
+      // may be refused, or accepted at a rate that ExpectedFpr follows.
+      { F::Create(keys, params) } -> std::same_as<Result<F>>;
+      // A refused insert changes nothing.
+      { filter.Insert(hash) } -> std::same_as<InsertStatus>;
+    };
 
 // Forgets keys. Erasing what was never inserted may remove a key that shares its fingerprint: the
 // caller erases only what it inserted.
@@ -118,14 +125,11 @@ concept ErasableFilter = DynamicFilter<F> && requires(F& filter, uint64_t hash) 
   { filter.Erase(hash) } -> std::same_as<EraseStatus>;
 };
 
-// Needs only the number of keys before the first of them: made empty, then filled in pieces, so
+// Needs only the number of keys before the first of them: made by Create, then filled in pieces, so
 // that the keys need not be in memory at once.
 template <class F>
 concept StreamingFilter =
-    DynamicFilter<F> && requires(F& filter, uint64_t keys, const typename F::Params& params,
-                                 std::span<const uint64_t> hashes, unsigned threads) {
-      // Sized for `keys` keys, holding none.
-      { F::Create(keys, params) } -> std::same_as<Result<F>>;
+    DynamicFilter<F> && requires(F& filter, std::span<const uint64_t> hashes, unsigned threads) {
       // Leaves the bytes of F::Build(all hashes, params), whatever the pieces and the threads.
       { filter.InsertAll(hashes, threads) } -> std::same_as<void>;
     };

@@ -1,4 +1,4 @@
-// The front door: filterbench list | plan | run | export. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | verify | export. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "harness/record/theory_export.h"
 #include "harness/registry/erased_filter.h"
 #include "harness/run/manifest.h"
+#include "harness/run/rules.h"
 #include "harness/run/runner.h"
 #include "harness/spec/spec.h"
 
@@ -39,6 +41,9 @@ constexpr int kExitUsage = 2;
 constexpr int kExitWrongAnswers = 3;
 constexpr int kExitIncomplete = 5;
 constexpr int kExitInterrupted = 130;
+
+// How long one rule may take to check; a rule builds filters of up to 100000 keys.
+constexpr double kVerifySilenceSeconds = 60;
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -135,6 +140,11 @@ struct Ready {
 Result<Ready> Prepare(const std::string& spec_name) {
   Result<Spec> spec = ReadSpec(spec_name);
   if (!spec) return Error{spec.error()};
+  for (size_t i = 0; i < spec->plugins.size(); ++i) {
+    if (const auto error = LoadPlugin(spec->plugins[i])) {
+      return spec->source.At(fmt::format("/plugins/{}", i), error->message);
+    }
+  }
   json environment = ReadEnvironment();
   Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment));
   if (!plan) return Error{plan.error()};
@@ -180,8 +190,9 @@ int PrintPlan(const std::string& spec_name, bool as_json) {
     return kExitOk;
   }
   for (const Case& work : plan.cases) {
-    fmt::print("{} {} keys {}: {} points, {} MiB, {} a round\n", work.type->info().name, work.keys,
-               work.params.dump(), work.points.size(), work.memory_bytes >> 20,
+    const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
+    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name, work.keys,
+               fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
                Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
@@ -283,7 +294,9 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
     wrong += sample.status == SampleStatus::kWrongAnswers ? 1 : 0;
     failed += sample.status == SampleStatus::kInvalid ||
                       sample.status == SampleStatus::kOutOfMemory ||
-                      sample.status == SampleStatus::kBuildFailed
+                      sample.status == SampleStatus::kBuildFailed ||
+                      sample.status == SampleStatus::kTimedOut ||
+                      sample.status == SampleStatus::kCrashed
                   ? 1
                   : 0;
   }
@@ -302,6 +315,34 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
   return failed != 0 ? kExitIncomplete : kExitOk;
 }
 
+// Without names: the filters of plug-ins where there are any, else all.
+int VerifyFilters(const std::vector<std::string>& names) {
+  std::vector<const FilterType*> types;
+  for (const std::string& name : names) {
+    const Result<const FilterType*> type = FindFilterType(name);
+    if (!type) return Complain(type.error(), kExitUsage);
+    types.push_back(*type);
+  }
+  if (names.empty()) {
+    for (const auto& type : FilterTypes()) {
+      if (LoadedPlugins().empty() || type->is_external()) types.push_back(type.get());
+    }
+  }
+  size_t broken = 0;
+  for (const FilterType* type : types) {
+    const std::vector<RuleOutcome> outcomes = CheckRules(*type, kVerifySilenceSeconds);
+    size_t kept = 0;
+    for (const RuleOutcome& outcome : outcomes) kept += outcome.broken.empty() ? 1 : 0;
+    fmt::print("{}: keeps {} of {} rules\n", type->info().name, kept, outcomes.size());
+    for (const RuleOutcome& outcome : outcomes) {
+      if (outcome.broken.empty()) continue;
+      ++broken;
+      fmt::print("  broken   {}\n           {}\n", outcome.rule, outcome.broken);
+    }
+  }
+  return broken == 0 ? kExitOk : kExitWrongAnswers;
+}
+
 }  // namespace
 }  // namespace filterbench
 
@@ -312,17 +353,34 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = kExitOk;
 
+  std::vector<std::string> plugins;
+  const auto add_plugins = [&](CLI::App* command) {
+    command
+        ->add_option("--plugin", plugins,
+                     "Shared library with filters (filters/plugin/abi.h); may be given again")
+        ->allow_extra_args(false);
+  };
+  // Runs `command` with the plug-ins loaded.
+  const auto with_plugins = [&](const std::function<int()>& command) {
+    for (const std::string& path : plugins) {
+      if (const auto error = LoadPlugin(path)) return Complain(error->message, kExitUsage);
+    }
+    return command();
+  };
+
   bool as_json = false;
   CLI::App* list = app.add_subcommand("list", "Show every filter, its parameters and its targets");
   list->add_flag("--json", as_json, "As JSON");
-  list->callback([&] { exit_code = List(as_json); });
+  add_plugins(list);
+  list->callback([&] { exit_code = with_plugins([&] { return List(as_json); }); });
 
   std::string spec;
   CLI::App* plan = app.add_subcommand("plan", "Show what a sweep would measure, and its cost");
   plan->add_option("spec", spec, "Name of a spec (smoke, quick, kernels, paper) or path of a file")
       ->required();
   plan->add_flag("--json", as_json, "As JSON");
-  plan->callback([&] { exit_code = PrintPlan(spec, as_json); });
+  add_plugins(plan);
+  plan->callback([&] { exit_code = with_plugins([&] { return PrintPlan(spec, as_json); }); });
 
   std::string results_root = "results";
   std::string resume;
@@ -331,7 +389,16 @@ int main(int argc, char** argv) {
       ->required();
   run->add_option("--results", results_root, "Where runs are kept")->capture_default_str();
   run->add_option("--resume", resume, "Directory of an unfinished run of the same spec");
-  run->callback([&] { exit_code = Run(spec, results_root, resume); });
+  add_plugins(run);
+  run->callback(
+      [&] { exit_code = with_plugins([&] { return Run(spec, results_root, resume); }); });
+
+  std::vector<std::string> names;
+  CLI::App* verify = app.add_subcommand(
+      "verify", "Check filters against the rules that all must keep, in plain words");
+  verify->add_option("filters", names, "Names; all filters of the plug-ins, or all, if none is given");
+  add_plugins(verify);
+  verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
 
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });

@@ -268,3 +268,109 @@ def test_keys_of_a_file(tmp_path):
         samples = read_samples(Path(done.stdout.strip()))
         assert {sample["status"] for sample in samples} == {"ok"}
         assert all(sample["point"]["key_set"]["digest"] for sample in samples)
+
+
+PLUGINS = PROGRAM.parent
+needs_plugins = pytest.mark.skipif(not (PLUGINS / "misbehaving_plugin.so").exists(),
+                                   reason="the plug-ins of the tests are not built")
+MISBEHAVING = {
+    **TINY,
+    "plugins": [str(PLUGINS / "misbehaving_plugin.so")],
+    "measure": {**TINY["measure"], "fpr_queries": 1000000, "plugin_seconds": 1},
+    "sweeps": [{"filters": {"flawless": {}, "crashes_in_build": {}, "crashes_in_lookups": {},
+                            "never_returns": {}, "denies_a_key": {}, "exits": {}, "prints": {},
+                            "states_another_rate": {}, "batch_differs": {}, "blocked_bloom": {}},
+                "keys": [1000], "modes": ["build", "lookup_batched", "latency"],
+                "negative_shares": [0.5]}],
+}
+
+
+@needs_plugins
+def test_a_plug_in_spoils_its_own_rows_and_no_others(tmp_path):
+    done = filterbench("run", write_spec(tmp_path, MISBEHAVING), "--results", tmp_path / "results")
+    assert done.returncode == 3, done.stderr
+    run = Path(done.stdout.strip())  # what the plug-in prints is not mixed in
+    assert (run / "COMPLETE").exists()
+    statuses, reasons = {}, {}
+    for sample in read_samples(run):
+        statuses.setdefault(sample["point"]["filter"], []).append(sample["status"])
+        reasons.setdefault(sample["point"]["filter"], set()).add(sample["reason"])
+    assert {name: len(all_) for name, all_ in statuses.items()} == {
+        name: 6 for name in MISBEHAVING["sweeps"][0]["filters"]}
+    assert {name: set(all_) for name, all_ in statuses.items()} == {
+        "flawless": {"ok"}, "prints": {"ok"}, "blocked_bloom": {"ok"},
+        "crashes_in_build": {"crashed"}, "crashes_in_lookups": {"crashed"}, "exits": {"crashed"},
+        "never_returns": {"timed_out"}, "denies_a_key": {"wrong_answers"},
+        "states_another_rate": {"wrong_answers"}, "batch_differs": {"wrong_answers"}}
+    assert any("signal 11" in reason for reason in reasons["crashes_in_build"])
+    assert any("within 1 s" in reason for reason in reasons["never_returns"])
+    manifest = json.loads((run / "manifest.json").read_text())
+    (plugin,) = manifest["spec"]["plugins"]
+    assert plugin["path"] == MISBEHAVING["plugins"][0]
+    assert len(plugin["xxh3"]) == 16
+    assert "flawless" in plugin["filters"]
+
+
+@needs_plugins
+def test_verify_says_which_rule_a_plug_in_breaks():
+    good = filterbench("verify", "--plugin", PLUGINS / "example_plugin.so")
+    assert (good.returncode, good.stdout) == (0, "word_bloom: keeps 13 of 13 rules\n")
+    bad = filterbench("verify", "--plugin", PLUGINS / "misbehaving_plugin.so", "denies_a_key")
+    assert bad.returncode == 3
+    assert "A filter holds every key" in bad.stdout
+    assert "1 of 1000 keys are denied" in bad.stdout
+
+
+@needs_plugins
+def test_plug_ins_are_listed_and_named_in_errors(tmp_path):
+    example = PLUGINS / "example_plugin.so"
+    listed = json.loads(filterbench("list", "--json", "--plugin", example).stdout)
+    assert listed["filters"][-1]["name"] == "word_bloom"
+    wrong = {**TINY, "plugins": [str(tmp_path / "missing.so")]}
+    path = write_spec(tmp_path, json.dumps(wrong, indent=1))
+    done = filterbench("plan", path)
+    assert done.returncode == 2
+    assert f"{path}:" in done.stderr and "plugins[0]" in done.stderr, done.stderr
+    assert "missing.so" in done.stderr
+    done = filterbench("list", "--plugin", tmp_path)
+    assert done.returncode == 2 and "is not a file" in done.stderr
+
+
+OVERFILL = {
+    **TINY,
+    "sweeps": [{"filters": {"blocked_bloom": {}, "cuckoo": {}, "xor": {}}, "keys": [1000],
+                "modes": ["overfill", "lookup_batched"], "fills": [0.5, 1, 3],
+                "negative_shares": [0.5]}],
+}
+
+
+def test_overfill_records_what_is_beyond_the_promise(tmp_path):
+    done = filterbench("run", write_spec(tmp_path, OVERFILL), "--results", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    run = Path(done.stdout.strip())
+    points = json.loads((run / "summary.json").read_text())["points"]
+    held, rate = {}, {}
+    for entry in points:
+        point = entry["point"]
+        key = point["filter"], point["fill"]
+        if point["filter"] == "xor":
+            assert entry["status"] == "skipped" and "takes no single keys" in entry["reason"]
+        else:
+            assert entry["status"] == "ok", entry
+            assert len(entry["keys_held"]) == TINY["measure"]["rounds"]
+            assert held.setdefault(key, entry["keys_held"]) == entry["keys_held"]
+            rate[key] = entry["fpr"]["expected"]
+    assert held["blocked_bloom", 3] == [3000, 3000]
+    assert held["cuckoo", 1] == [1000, 1000]
+    assert all(1000 <= keys < 1200 for keys in held["cuckoo", 3])  # the point where it is full
+    assert rate["blocked_bloom", 0.5] < rate["blocked_bloom", 1] < rate["blocked_bloom", 3]
+    header, *lines = (run / "summary.csv").read_text().splitlines()
+    assert "fill" in header.split(",") and "keys_held" in header.split(",")
+
+
+@pytest.mark.parametrize("fills", [[0], [-1], [101], ["1"], [1, 1], []])
+def test_fills_that_mean_nothing_are_refused(tmp_path, fills):
+    spec = {**OVERFILL, "sweeps": [{**OVERFILL["sweeps"][0], "fills": fills}]}
+    done = filterbench("plan", write_spec(tmp_path, spec))
+    assert done.returncode == 2
+    assert "tiny.json:1: sweeps[0].fills" in done.stderr

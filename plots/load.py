@@ -21,13 +21,15 @@ import pandas
 from plots import selection
 
 SCHEMA_VERSION = 1
-STATUSES = ("ok", "wrong_answers", "build_failed", "out_of_memory", "invalid", "skipped")
-MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference")
+STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory", "invalid",
+            "skipped")
+MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
+_MODES_WITHOUT_LOOKUPS = ("build", "overfill")
 
 _POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
                "reason", "floor_reason", "floor_from"]
-_POINT_NUMBERS = ["keys", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
+_POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
                   "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
                   "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
                   "fpr_high", "false_positives", "queries"]
@@ -63,7 +65,9 @@ class Run:
     cpu_brand: str | None
     best_target: str | None
     caches: list[Cache]
-    points: pandas.DataFrame   # one flat row per point of summary.json
+    points: pandas.DataFrame   # one flat row per point of summary.json that was built at once
+    filled: pandas.DataFrame   # the same for points that were filled key by key: they have a `fill`,
+                               # and `keys_held` is the least over the rounds
     samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
@@ -89,12 +93,14 @@ def load_run(path):
     targets = manifest.object("targets")
     environment = manifest.object("environment")
     points = _read_points(summary, name)
+    is_filled = points["fill"].notna()
     return Run(
         path=path, name=name, machine=summary.field("machine", str),
         spec=summary.field("spec", str),
         cpu_brand=environment.object("cpu").field("brand", str, None),
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
-        points=points, samples=_read_samples(path / "samples.jsonl", name, notes),
+        points=points[~is_filled].reset_index(drop=True),
+        filled=points[is_filled].reset_index(drop=True), samples=_read_samples(path / "samples.jsonl", name, notes),
         theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
 
 
@@ -312,6 +318,14 @@ def _strings(node, name):
     return values
 
 
+def _whole_numbers(node, name):
+    values = node.child(name).value
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0
+                                               for value in values):
+        node.child(name).fail(f"must be an array of whole numbers, found {_short(values)}")
+    return values
+
+
 def _read_point(entry, run, machine):
     point = entry.object("point")
     params = point.object("params").value
@@ -326,6 +340,8 @@ def _read_point(entry, run, machine):
         "params": json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":")),
         "params_label": params_label(params),
         "keys": point.field("keys", int, minimum=0),
+        "fill": point.field("fill", float, math.nan, above=0),
+        "keys_held": math.nan,
         "key_set": kind if math.isnan(length) else f"{kind} {length:g}",
         "mode": mode, "hashing": point.field("hashing", str), "target": point.field("target", str),
         "negative_share": point.field("negative_share", float, math.nan, minimum=0, maximum=1),
@@ -337,7 +353,11 @@ def _read_point(entry, run, machine):
         "bits_per_key": entry.field("bits_per_key", float, math.nan, minimum=0),
         "build_ns_per_key": entry.field("build_ns_per_key", float, math.nan, minimum=0),
     }
-    if mode != "build" and math.isnan(row["negative_share"]):
+    if mode == "overfill" and math.isnan(row["fill"]):
+        point.child("fill").fail(f"must be a number in mode {mode}")
+    if not math.isnan(row["fill"]):
+        row["keys_held"] = min(_whole_numbers(entry, "keys_held"), default=math.nan)
+    if mode not in _MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
         point.child("negative_share").fail(f"must be a number in mode {mode}")
     if status != "ok" and row["reason"] is None:
         entry.child("reason").fail(f"is missing beside status {status!r}")

@@ -30,10 +30,11 @@ FILTER_MACHINERY = {"filters/simd", "filters/theory", "filters/conformance"}
 HARNESS = {
     "spec": set(),
     "machine": set(),
-    "registry": {"spec"},
+    "process": set(),
+    "registry": {"spec", "process"},
     "plan": {"spec", "registry"},
     "record": {"spec"},
-    "run": {"spec", "machine", "registry", "plan", "record"},
+    "run": {"spec", "machine", "process", "registry", "plan", "record"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Made in the build tree from filters/catalogue.txt; it includes every family.

@@ -55,27 +55,29 @@ inline bool UnusedBitsAreZero(const uint64_t* words, uint64_t bits) {
 
 // Of a filter, what its wire format holds besides its parameters.
 struct BitArray {
-  uint64_t keys;
+  uint64_t capacity;  // the number of keys that it was sized for
+  uint64_t inserted;  // keys, duplicates counted
   uint64_t bits;
   AlignedTable table;
 };
 
 // For so many keys, all zero.
-inline Result<BitArray> MakeBitArray(uint64_t keys, double bits_per_key) {
-  const uint64_t bits = BloomBitsFor(keys, bits_per_key);
+inline Result<BitArray> MakeBitArray(uint64_t capacity, double bits_per_key) {
+  const uint64_t bits = BloomBitsFor(capacity, bits_per_key);
   Result<AlignedTable> table = AllocateBitArray(bits);
   if (!table) return Error{table.error()};
-  return BitArray{keys, bits, std::move(*table)};
+  return BitArray{capacity, 0, bits, std::move(*table)};
 }
 
-inline constexpr uint32_t kBitArrayWireVersion = 1;
+inline constexpr uint32_t kBitArrayWireVersion = 2;
 
 template <class F>
-std::vector<std::byte> WriteBitArray(const typename F::Params& params, uint64_t keys, uint64_t bits,
+std::vector<std::byte> WriteBitArray(const typename F::Params& params, uint64_t capacity,
+                                     uint64_t inserted, uint64_t bits,
                                      std::span<const std::byte> table) {
   WireWriter writer(F::kInfo.name, kBitArrayWireVersion);
   WriteParams<F>(writer, params);
-  writer.U64(keys).U64(bits).Bytes(table);
+  writer.U64(capacity).U64(inserted).U64(bits).Bytes(table);
   return std::move(writer).Finish();
 }
 
@@ -83,11 +85,12 @@ template <class F>
 Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std::byte> wire) {
   WireReader reader(wire, F::kInfo.name, kBitArrayWireVersion);
   const typename F::Params params = ReadParams<F>(reader);
-  const uint64_t keys = reader.U64("keys", 0, UINT64_MAX);
-  const uint64_t expected_bits = BloomBitsFor(keys, params.bits_per_key);
+  const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
+  const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
+  const uint64_t expected_bits = BloomBitsFor(capacity, params.bits_per_key);
   const uint64_t bits = reader.U64("bits", 1, kMaxBloomBits);
   if (reader.ok() && bits != expected_bits) {
-    reader.Refuse("bits", fmt::format("is {}, {} keys need {}", bits, keys, expected_bits));
+    reader.Refuse("bits", fmt::format("is {}, {} keys need {}", bits, capacity, expected_bits));
   }
   AlignedTable table = reader.Table("table", BitArrayBytes(bits));
   if (reader.ok() && !UnusedBitsAreZero(table.As<uint64_t>(), bits)) {
@@ -95,7 +98,7 @@ Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std
   }
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
-  return std::pair(params, BitArray{keys, bits, std::move(table)});
+  return std::pair(params, BitArray{capacity, inserted, bits, std::move(table)});
 }
 
 // A part of the table: positions [first, first + size).

@@ -57,7 +57,7 @@ class BlockFilter {
     }
     Result<AlignedTable> table = AlignedTable::Allocate(blocks * block_bytes);
     if (!table) return Error{table.error()};
-    return BlockFilter(params, keys, blocks, std::move(*table));
+    return BlockFilter(params, keys, 0, blocks, std::move(*table));
   }
 
   static Result<BlockFilter> Build(std::span<const uint64_t> hashes, const Params& params) {
@@ -69,6 +69,7 @@ class BlockFilter {
   // Each thread sets the bits of its own part of the table: no two write to the same block, and the
   // bytes do not depend on their number.
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads = 1) {
+    CountInserted(hashes.size());
     const auto insert = [this](const uint64_t* first, size_t n) {
       InsertSome(first, n);
     };
@@ -99,6 +100,7 @@ class BlockFilter {
 
   // Never refused; each key beyond the number that the filter was made for raises the FPR.
   InsertStatus Insert(uint64_t hash) {
+    CountInserted(1);
     Scheme::Insert(view(), table_.data(), hash);
     return InsertStatus::kOk;
   }
@@ -106,26 +108,27 @@ class BlockFilter {
   std::vector<std::byte> Serialize() const {
     WireWriter writer(kInfo.name, kWireVersion);
     WriteParams<BlockFilter>(writer, params_);
-    writer.U64(n_).U64(blocks_).Bytes(table_.bytes());
+    writer.U64(capacity_).U64(inserted_).U64(blocks_).Bytes(table_.bytes());
     return std::move(writer).Finish();
   }
 
   static Result<BlockFilter> Deserialize(std::span<const std::byte> wire) {
     WireReader reader(wire, kInfo.name, kWireVersion);
     const Params params = ReadParams<BlockFilter>(reader);
-    const uint64_t n = reader.U64("keys", 0, UINT64_MAX);
+    const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
+    const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
     const uint64_t blocks = reader.U64("blocks", 1, Scheme::kMaxBlocks);
     if (reader.ok()) {
-      const uint64_t expected = BlocksFor(n, params);
+      const uint64_t expected = BlocksFor(capacity, params);
       if (blocks != expected) {
-        reader.Refuse("blocks", fmt::format("is {}, {} keys need {}", blocks, n, expected));
+        reader.Refuse("blocks", fmt::format("is {}, {} keys need {}", blocks, capacity, expected));
       }
     }
     AlignedTable table =
         reader.Table("table", reader.ok() ? blocks * Scheme::BlockBytes(params) : 0);
     reader.ExpectEnd();
     if (!reader.ok()) return Error{reader.error()};
-    return BlockFilter(params, n, blocks, std::move(table));
+    return BlockFilter(params, capacity, inserted, blocks, std::move(table));
   }
 
   View view() const {
@@ -143,7 +146,7 @@ class BlockFilter {
     return {{"k", static_cast<double>(probes_)}, {"blocks", static_cast<double>(blocks_)}};
   }
   std::optional<FprEstimate> ExpectedFpr() const {
-    return Scheme::Fpr(params_, probes_, n_, blocks_);
+    return Scheme::Fpr(params_, probes_, inserted_, blocks_);
   }
   static std::optional<double> TheoryFpr(double bits_per_key) {
     return Scheme::TheoryFpr(bits_per_key);
@@ -157,17 +160,24 @@ class BlockFilter {
   }
 
  private:
-  static constexpr uint32_t kWireVersion = 1;
+  static constexpr uint32_t kWireVersion = 2;
 
-  BlockFilter(const Params& params, uint64_t n, uint64_t blocks, AlignedTable table)
+  BlockFilter(const Params& params, uint64_t capacity, uint64_t inserted, uint64_t blocks,
+              AlignedTable table)
       : params_(params),
-        n_(n),
+        capacity_(capacity),
+        inserted_(inserted),
         blocks_(blocks),
         probes_(Scheme::ProbesFor(params)),
         table_(std::move(table)) {
     report_ = {.attempts = 1,
-               .distinct_keys = n,
+               .distinct_keys = inserted_,
                .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
+  }
+
+  void CountInserted(uint64_t keys) {
+    inserted_ += keys;
+    report_.distinct_keys = inserted_;
   }
 
   void InsertSome(const uint64_t* hashes, size_t n) {
@@ -193,7 +203,8 @@ class BlockFilter {
   }
 
   Params params_;
-  uint64_t n_;
+  uint64_t capacity_;  // the number of keys that it was sized for
+  uint64_t inserted_;  // keys, duplicates counted
   uint64_t blocks_;
   uint32_t probes_;
   AlignedTable table_;

@@ -15,12 +15,13 @@ uint32_t ProbesFor(const ClassicBloom::Params& params) {
 
 ClassicBloom::ClassicBloom(const Params& params, BitArray array)
     : params_(params),
-      n_(array.keys),
+      capacity_(array.capacity),
+      inserted_(array.inserted),
       bits_(array.bits),
       k_(ProbesFor(params)),
       table_(std::move(array.table)) {
   report_ = {.attempts = 1,
-             .distinct_keys = n_,
+             .distinct_keys = inserted_,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
@@ -37,6 +38,7 @@ Result<ClassicBloom> ClassicBloom::Build(std::span<const uint64_t> values, const
 }
 
 void ClassicBloom::InsertAll(std::span<const uint64_t> values, unsigned threads) {
+  CountInserted(values.size());
   uint64_t* words = table_.As<uint64_t>();
   InsertInParts(bits_, view().prefetch ? threads : 1, [=, view = view()](BitRange part) {
     InsertPart(view, words, values.data(), values.size(), part);
@@ -47,6 +49,7 @@ Result<ClassicBloom> ClassicBloom::BuildFromBytes(ByteKeys keys, const Params& p
   Result<ClassicBloom> made = Create(keys.size, params);
   if (!made) return made;
   ClassicBloom& filter = *made;
+  filter.CountInserted(keys.size);
   SetBitsOfKeys<kMaxProbes>(
       filter.table_.As<uint64_t>(), keys.size, filter.k_, PrefetchPays(filter.table_.size()),
       BitRange{0, filter.bits_},
@@ -59,6 +62,7 @@ Result<ClassicBloom> ClassicBloom::BuildFromBytes(ByteKeys keys, const Params& p
 }
 
 InsertStatus ClassicBloom::Insert(uint64_t value) {
+  CountInserted(1);
   for (uint32_t i = 0; i < k_; ++i) {
     SetBit(table_.As<uint64_t>(), Position(HashU64(value, HashSeed(params_.seed, i)), bits_));
   }
@@ -70,7 +74,7 @@ Details ClassicBloom::GetDetails() const {
 }
 
 std::optional<FprEstimate> ClassicBloom::ExpectedFpr() const {
-  return theory::ClassicBloomFpr(n_, bits_, static_cast<int>(k_));
+  return theory::ClassicBloomFpr(inserted_, bits_, static_cast<int>(k_));
 }
 
 std::optional<double> ClassicBloom::TheoryFpr(double bits_per_key) {
@@ -78,7 +82,7 @@ std::optional<double> ClassicBloom::TheoryFpr(double bits_per_key) {
 }
 
 std::vector<std::byte> ClassicBloom::Serialize() const {
-  return WriteBitArray<ClassicBloom>(params_, n_, bits_, table_.bytes());
+  return WriteBitArray<ClassicBloom>(params_, capacity_, inserted_, bits_, table_.bytes());
 }
 
 Result<ClassicBloom> ClassicBloom::Deserialize(std::span<const std::byte> wire) {

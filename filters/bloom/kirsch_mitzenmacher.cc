@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace filterbench {
 namespace {
 
@@ -14,7 +13,8 @@ uint32_t ProbesFor(const KmBloom::Params& params) {
 
 KmBloom::KmBloom(const Params& params, BitArray array)
     : params_(params),
-      n_(array.keys),
+      capacity_(array.capacity),
+      inserted_(array.inserted),
       bits_(array.bits),
       k_(ProbesFor(params)),
       forbidden_divisor_(params.probing == Probing::kPlain
@@ -22,7 +22,7 @@ KmBloom::KmBloom(const Params& params, BitArray array)
                              : 1),
       table_(std::move(array.table)) {
   report_ = {.attempts = 1,
-             .distinct_keys = n_,
+             .distinct_keys = inserted_,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
@@ -39,6 +39,7 @@ Result<KmBloom> KmBloom::Build(std::span<const uint64_t> hashes, const Params& p
 }
 
 void KmBloom::InsertAll(std::span<const uint64_t> hashes, unsigned threads) {
+  CountInserted(hashes.size());
   uint64_t* words = table_.As<uint64_t>();
   InsertInParts(bits_, view().prefetch ? threads : 1, [=, view = view()](BitRange part) {
     InsertPart(view, words, hashes.data(), hashes.size(), part);
@@ -46,6 +47,7 @@ void KmBloom::InsertAll(std::span<const uint64_t> hashes, unsigned threads) {
 }
 
 InsertStatus KmBloom::Insert(uint64_t hash) {
+  CountInserted(1);
   uint64_t* words = table_.As<uint64_t>();
   view().Specialize([hash, words](const auto& view) {
     auto walk = view.WalkFor(hash);
@@ -61,8 +63,8 @@ Details KmBloom::GetDetails() const {
 std::optional<FprEstimate> KmBloom::ExpectedFpr() const {
   const int k = static_cast<int>(k_);
   return params_.probing == Probing::kPlain
-             ? theory::DoubleHashingFpr(n_, bits_, k, forbidden_divisor_)
-             : theory::EnhancedDoubleHashingFpr(n_, bits_, k);
+             ? theory::DoubleHashingFpr(inserted_, bits_, k, forbidden_divisor_)
+             : theory::EnhancedDoubleHashingFpr(inserted_, bits_, k);
 }
 
 std::optional<double> KmBloom::TheoryFpr(double bits_per_key) {
@@ -70,7 +72,7 @@ std::optional<double> KmBloom::TheoryFpr(double bits_per_key) {
 }
 
 std::vector<std::byte> KmBloom::Serialize() const {
-  return WriteBitArray<KmBloom>(params_, n_, bits_, table_.bytes());
+  return WriteBitArray<KmBloom>(params_, capacity_, inserted_, bits_, table_.bytes());
 }
 
 Result<KmBloom> KmBloom::Deserialize(std::span<const std::byte> wire) {

@@ -195,8 +195,14 @@ class KmBloom {
   static void InsertPart(const View& view, uint64_t* words, const uint64_t* hashes, size_t n,
                          BitRange part);
 
+  void CountInserted(uint64_t keys) {
+    inserted_ += keys;
+    report_.distinct_keys = inserted_;
+  }
+
   Params params_;
-  uint64_t n_;
+  uint64_t capacity_;  // the number of keys that it was sized for
+  uint64_t inserted_;  // keys, duplicates counted
   uint64_t bits_;
   uint32_t k_;
   uint64_t forbidden_divisor_;

@@ -96,6 +96,33 @@ TYPED_TEST(FprTest, AgreesWithItsOwnTheory) {
   }
 }
 
+// A filter that is filled key by key: theory follows it from nearly empty to beyond its promise.
+TYPED_TEST(FprTest, AgreesAtEveryFill) {
+  if constexpr (DynamicFilter<TypeParam>) {
+    for (const ParamsCase<TypeParam>& params_case : test::UsualParams<TypeParam>(17)) {
+      SCOPED_TRACE(params_case.name);
+      constexpr uint64_t kSizedFor = kKeys / 4;
+      Result<TypeParam> filter = TypeParam::Create(kSizedFor, params_case.params);
+      ASSERT_TRUE(filter) << filter.error();
+      uint64_t given = 0;
+      for (const uint64_t fill_percent : {50, 100, 200}) {
+        for (; given < kSizedFor * fill_percent / 100; ++given) {
+          (void)filter->Insert(test::TestHash(given));
+        }
+        SCOPED_TRACE(fill_percent);
+        const FprEstimate expected = *filter->ExpectedFpr();
+        const uint64_t false_positives = FalsePositives(*filter);
+        EXPECT_TRUE(theory::FprAgrees(false_positives, kQueries, expected, kFalseAlarm))
+            << fmt::format("measured {:.6g}, expected {:.6g} with an instance deviation of {:.2g}",
+                           static_cast<double>(false_positives) / kQueries, expected.mean,
+                           expected.instance_sd);
+      }
+    }
+  } else {
+    GTEST_SKIP() << "has no Insert";
+  }
+}
+
 // Sizes where rounding and small numbers show.
 TYPED_TEST(FprTest, AgreesForFewKeysToo) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";

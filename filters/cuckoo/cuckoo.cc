@@ -236,6 +236,10 @@ Result<Cuckoo> Cuckoo::WithBuckets(uint64_t buckets, const Params& params) {
   return Cuckoo(params, buckets, 0, std::move(*table));
 }
 
+Result<Cuckoo> Cuckoo::Create(uint64_t keys, const Params& params) {
+  return WithBuckets(BucketsFor(keys, params.load), params);
+}
+
 Result<Cuckoo> Cuckoo::Build(std::span<const uint64_t> hashes, const Params& params) {
   uint64_t buckets = BucketsFor(hashes.size(), params.load);
   uint64_t last_buckets = buckets;

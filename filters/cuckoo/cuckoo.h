@@ -206,6 +206,8 @@ class Cuckoo {
   // Each distinct hash is stored once, however often it is given. Where the keys do not fit into
   // the table that `load` asks for, kSeedsPerSize seeds are tried, then the same with a table that
   // is 1 % larger (at least one bucket), kSizes sizes in all; then there is an error.
+  // Sized for `keys` keys at the load of the parameters, holding none.
+  static Result<Cuckoo> Create(uint64_t keys, const Params& params);
   static Result<Cuckoo> Build(std::span<const uint64_t> hashes, const Params& params);
   static constexpr uint64_t kSeedsPerSize = 4;
   static constexpr uint64_t kSizes = 8;

@@ -71,6 +71,7 @@ BlockMoments OverLoads(const std::vector<RateInBlock>& rates, double mean_load, 
   const uint64_t first = static_cast<uint64_t>(std::max(0.0, mean_load - spread));
   const uint64_t last =
       std::min<uint64_t>(max_load, static_cast<uint64_t>(std::ceil(mean_load + spread)));
+  if (first >= rates.size()) return {1, 0, 0};
   double mean = 0;
   double mean_square = 0;
   double mean_product = 0;

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,45 +12,38 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/temporary_directory.h"
+
 namespace filterbench {
 
 class FixtureTree {
  public:
-  FixtureTree() {
-    std::string name = (std::filesystem::temp_directory_path() / "filterbench.XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot make " << name;
-    root_ = name;
-  }
-  ~FixtureTree() { std::filesystem::remove_all(root_); }
-  FixtureTree(const FixtureTree&) = delete;
-  FixtureTree& operator=(const FixtureTree&) = delete;
-
-  const std::filesystem::path& root() const { return root_; }
+  const std::filesystem::path& root() const { return directory_.path(); }
 
   // Paths as on a live system, "/proc/cpuinfo". The content is written as it is.
   void Write(std::string_view path, std::string_view content) const {
-    const std::filesystem::path file = root_ / path.substr(1);
+    const std::filesystem::path file = root() / path.substr(1);
     std::filesystem::create_directories(file.parent_path());
     std::ofstream stream(file, std::ios::binary | std::ios::trunc);
     stream << content;
     if (!stream.flush()) ADD_FAILURE() << "cannot write " << file;
   }
 
-  void Remove(std::string_view path) const { std::filesystem::remove_all(root_ / path.substr(1)); }
+  void Remove(std::string_view path) const { std::filesystem::remove_all(root() / path.substr(1)); }
 
   // All files, as paths on a live system.
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(root_)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root())) {
       if (entry.is_regular_file()) {
-        files.push_back(entry.path().string().substr(root_.string().size()));
+        files.push_back(entry.path().string().substr(root().string().size()));
       }
     }
     return files;
   }
 
   std::string Content(std::string_view path) const {
-    std::ifstream stream(root_ / path.substr(1), std::ios::binary);
+    std::ifstream stream(root() / path.substr(1), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(stream), {});
   }
 
@@ -87,7 +79,7 @@ class FixtureTree {
   }
 
  private:
-  std::filesystem::path root_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace filterbench

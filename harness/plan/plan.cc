@@ -1,6 +1,7 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -105,6 +106,9 @@ std::string WhyMeaningless(const Point& point) {
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kLatency) {
     return "latency chains run over hashes: the next key must depend on the answer";
   }
+  if (point.hashing != Hashing::kPrehashed && point.fill) {
+    return "filters are filled key by key with hashes";
+  }
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kReference) {
     return "the scalar reference is measured on hashes alone, to be compared with the kernels";
   }
@@ -124,7 +128,7 @@ void Estimate(Case& work, const MeasureSpec& measure) {
   if (const auto bits = work.params.find("bits_per_key"); bits != work.params.end()) {
     bits_per_key = std::max(bits_per_key, bits->get<double>());
   }
-  const double n = static_cast<double>(work.keys);
+  const double n = static_cast<double>(work.given_keys());
   const KeySetSpec& key_set = work.key_set.spec();
   const uint64_t stream = measure.stream_lookups != 0 ? measure.stream_lookups
                                                       : DefaultStreamLookups(work.keys);
@@ -149,11 +153,29 @@ void Estimate(Case& work, const MeasureSpec& measure) {
                      (static_cast<double>(measure.passes) + 1) * pass_seconds;
 }
 
+// Why a filter cannot be filled as far as a case asks; empty if it can.
+std::string WhyNotFilled(const Case& work) {
+  if (!work.fill) return {};
+  if (!work.type->can_insert()) {
+    return fmt::format("{} takes no single keys: it holds just what it is built from",
+                       work.type->info().name);
+  }
+  if (work.given_keys() > work.key_set.size()) {
+    return fmt::format("a fill of {} needs {} keys, {} has {}", *work.fill, work.given_keys(),
+                       work.key_set.spec().path, work.key_set.size());
+  }
+  return {};
+}
+
 }  // namespace
 
 bool Case::streams_keys() const {
   constexpr uint64_t kMaxKeysInMemory = uint64_t{1} << 28;  // 2 GiB of hashes
-  return keys > kMaxKeysInMemory && build_hashing == Hashing::kPrehashed && type->can_stream();
+  return !fill && keys > kMaxKeysInMemory && build_hashing == Hashing::kPrehashed && type->can_stream();
+}
+
+uint64_t Case::given_keys() const {
+  return fill ? static_cast<uint64_t>(std::llround(static_cast<double>(keys) * *fill)) : keys;
 }
 
 uint64_t KeySeed(uint64_t seed) { return Mix64(seed + 1); }
@@ -189,6 +211,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
     }
     const Hashing build_hashing = type.hashes_keys() ? point.hashing : Hashing::kPrehashed;
     const json identity = {point.filter, point.params, point.keys, KeySetToJson(point.key_set),
+                           point.fill ? json(*point.fill) : json(),
                            kHashingNames[static_cast<size_t>(build_hashing)]};
     const auto [found, is_new] = case_of.emplace(identity.dump(), plan.cases.size());
     if (is_new) {
@@ -196,6 +219,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
                             .params = point.params,
                             .keys = point.keys,
                             .key_set = key_set,
+                            .fill = point.fill,
                             .build_hashing = build_hashing,
                             .points = {}});
     }
@@ -238,6 +262,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
                           .keys = keys,
                           .key_set = key_set->spec(),
                           .mode = mode,
+                          .fill = std::nullopt,
                           .negative_share = std::nullopt,
                           .hashing = Hashing::kPrehashed,
                           .target = "scalar"};
@@ -245,17 +270,32 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
                 add(**type, *key_set, point);  // builds do not dispatch and are fed with hashes
                 continue;
               }
-              for (const Hashing hashing : sweep.hashings) {
-                for (const double share : sweep.negative_shares) {
-                  point.hashing = hashing;
-                  point.negative_share = share;
-                  for (const std::string& target : targets->usable) {
-                    point.target = target;
-                    add(**type, *key_set, point);
-                  }
-                  for (const auto& [target, reason] : targets->unusable) {
-                    point.target = target;
-                    if (seen.insert(PointId(point)).second) plan.skipped.push_back({point, reason});
+              if (mode == Mode::kOverfill) {
+                const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
+                for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
+                  point.fill = fill;
+                  add(**type, *key_set, point);
+                }
+                continue;
+              }
+              std::vector<std::optional<double>> fills(sweep.fills.begin(), sweep.fills.end());
+              if (fills.empty()) fills = {std::nullopt};
+              for (const std::optional<double> fill : fills) {
+                point.fill = fill;
+                for (const Hashing hashing : sweep.hashings) {
+                  for (const double share : sweep.negative_shares) {
+                    point.hashing = hashing;
+                    point.negative_share = share;
+                    for (const std::string& target : targets->usable) {
+                      point.target = target;
+                      add(**type, *key_set, point);
+                    }
+                    for (const auto& [target, reason] : targets->unusable) {
+                      point.target = target;
+                      if (seen.insert(PointId(point)).second) {
+                        plan.skipped.push_back({point, reason});
+                      }
+                    }
                   }
                 }
               }
@@ -274,6 +314,10 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
   std::vector<Case> fitting;
   for (Case& work : plan.cases) {
     Estimate(work, plan.measure);
+    if (const std::string reason = WhyNotFilled(work); !reason.empty()) {
+      for (Point& point : work.points) plan.skipped.push_back({std::move(point), reason});
+      continue;
+    }
     if (work.memory_bytes <= memory_limit_bytes) {
       fitting.push_back(std::move(work));
       continue;

@@ -5,6 +5,7 @@
 // per round, what is left out and why, and what it takes.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,15 @@ struct Case {
   nlohmann::json params;
   uint64_t keys = 0;
   KeySet key_set;
+  std::optional<double> fill;  // see Point
   // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
   Hashing build_hashing = Hashing::kPrehashed;
   std::vector<Point> points;
 
   // Too many hashes to hold: the filter is built from pieces of them, see FilterType::can_stream.
   bool streams_keys() const;
+  // How many keys it is given: `keys`, or as many as `fill` says.
+  uint64_t given_keys() const;
 
   // Keys, table and streams, as far as they can be known beforehand.
   uint64_t memory_bytes = 0;

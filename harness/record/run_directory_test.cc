@@ -25,6 +25,7 @@
 
 #include "harness/record/summary.h"
 #include "harness/record/testing.h"
+#include "harness/temporary_directory.h"
 #include "harness/record/validate.h"
 
 namespace filterbench {
@@ -36,7 +37,6 @@ using record_testing::MakeFailure;
 using record_testing::MakeManifest;
 using record_testing::MakePoint;
 using record_testing::MakeSample;
-using record_testing::TemporaryDirectory;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;

@@ -33,6 +33,7 @@ json FilterToJson(const FilterFacts& filter) {
                 {"answers_digest", filter.answers_digest},
                 {"hash_bits", filter.hash_bits}};
   for (const auto& [name, value] : filter.extra) facts["extra"][name] = value;
+  if (filter.keys_held) facts["keys_held"] = *filter.keys_held;
   if (!filter.peak_build_bytes) facts["peak_build_bytes_reason"] = "the filter does not say";
   if (!filter.bits_per_key) facts["bits_per_key_reason"] = "there are no keys";
   if (!filter.build_ns_per_key) facts["build_ns_per_key_reason"] = "there are no keys";
@@ -105,6 +106,7 @@ Result<FilterFacts> FilterFromJson(const json& facts) {
   reader.Read("peak_build_bytes", filter.peak_build_bytes);
   reader.Read("bits_per_key", filter.bits_per_key);
   reader.Read("distinct_keys", filter.distinct_keys);
+  if (facts.contains("keys_held")) reader.Read("keys_held", filter.keys_held);
   reader.Read("build_attempts", filter.build_attempts);
   reader.Read("build_ns_per_key", filter.build_ns_per_key);
   for (const auto& [name, value] : facts["extra"].items()) {

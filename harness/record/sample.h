@@ -26,11 +26,14 @@ enum class SampleStatus {
   kInvalid,       // the timed loop cannot have done the work that it claims
   kOutOfMemory,
   kBuildFailed,
+  kTimedOut,      // the filter did not return within the time that it was given
+  kCrashed,       // the process in which the filter was measured died
   kWrongAnswers,  // a false negative, kernels that differ, an FPR that theory rules out
 };
 // From good to bad: the worst status of its samples is the status of a point.
 inline constexpr std::string_view kSampleStatusNames[] = {
-    "ok", "skipped", "invalid", "out_of_memory", "build_failed", "wrong_answers"};
+    "ok",           "skipped",   "invalid", "out_of_memory",
+    "build_failed", "timed_out", "crashed", "wrong_answers"};
 
 // Facts about the filter that was measured.
 struct FilterFacts {
@@ -39,6 +42,9 @@ struct FilterFacts {
   std::optional<uint64_t> peak_build_bytes;
   std::optional<double> bits_per_key;  // of size_bytes; nothing without keys
   uint64_t distinct_keys = 0;
+  // Keys that it holds where it was filled key by key (Point::fill): those before the first that it
+  // refused.
+  std::optional<uint64_t> keys_held;
   uint64_t build_attempts = 1;
   std::optional<double> build_ns_per_key;  // of the one untimed build; nothing without keys
   std::map<std::string, double> extra;     // the filter's Details

@@ -117,7 +117,7 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
 //   4. of any key set, if the stream holds hashes: it is the same then
 // Always of the same mode and way of hashing.
 Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
-  if (group.point.mode == Mode::kBuild) return Error{"building has no floor"};
+  if (!IsLookup(group.point.mode)) return Error{"building has no floor"};
   if (!group.median_ns) return Error{"the point has no time"};
   if (!group.size_bytes || *group.size_bytes == 0) return Error{"the point has no table"};
 
@@ -216,11 +216,13 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
   std::vector<double> build_ns_per_key;
   json filter_digests = json::array();
   json answers_digests = json::array();
+  json keys_held = json::array();
   for (const Sample* sample : group.samples) {
     rounds.insert(sample->round);
     if (!sample->filter) continue;
     filter_digests.push_back(sample->filter->filter_digest);
     answers_digests.push_back(sample->filter->answers_digest);
+    if (sample->filter->keys_held) keys_held.push_back(*sample->filter->keys_held);
     if (sample->filter->build_ns_per_key) {
       build_ns_per_key.push_back(*sample->filter->build_ns_per_key);
     }
@@ -241,6 +243,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
                 {"fpr", PooledFpr(group)},
                 {"filter_digest", std::move(filter_digests)},
                 {"answers_digest", std::move(answers_digests)}};
+  if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   if (const Result<Floor> floor = FindFloor(group, groups)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
                       {"ratio", *group.median_ns / floor->ns_per_op},
@@ -290,11 +293,11 @@ void Flatten(const json& value, const std::string& path, Row& row) {
 // The order of columns; "x.*" stands for all that begin with "x.". Those of a file whether a point
 // has them or not, but for the parameters; others follow by name.
 constexpr std::string_view kColumns[] = {
-    "point_id", "filter", "params.*", "keys", "key_set.kind", "key_set.*", "mode", "negative_share",
-    "hashing", "target", "status", "reason", "rounds", "passes", "ns_per_op.median",
+    "point_id", "filter", "params.*", "keys", "key_set.kind", "key_set.*", "mode", "fill",
+    "negative_share", "hashing", "target", "status", "reason", "rounds", "passes", "ns_per_op.median",
     "ns_per_op.low", "ns_per_op.high", "ns_per_op.confidence", "ns_per_op.min", "floor.ns_per_op",
     "floor.ratio", "floor.from", "floor_reason", "size_bytes", "bits_per_key", "build_ns_per_key",
-    "fpr.expected", "fpr.measured", "fpr.low", "fpr.high", "fpr.false_positives", "fpr.queries",
+    "keys_held", "fpr.expected", "fpr.measured", "fpr.low", "fpr.high", "fpr.false_positives", "fpr.queries",
     "filter_digest", "answers_digest"};
 
 std::vector<std::string> OrderColumns(const std::vector<Row>& rows) {

@@ -3,8 +3,6 @@
 
 // Records made up for tests.
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -13,26 +11,6 @@
 #include "harness/record/sample.h"
 
 namespace filterbench::record_testing {
-
-// A directory that lives as long as the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "filterbench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline Point MakePoint(std::string filter = "blocked_bloom", uint64_t keys = 1000000,
                        double bits_per_key = 10) {

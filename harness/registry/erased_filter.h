@@ -54,6 +54,11 @@ class BuiltFilter {
   virtual void Bits(std::span<const uint64_t> words, std::string_view target,
                     uint64_t* bits) const = 0;
 
+  // Inserts key by key until one is refused; the number that were accepted. Only where
+  // FilterType::can_insert().
+  virtual uint64_t InsertUntilFull(std::span<const uint64_t> hashes) = 0;
+  // Whether the hash was found and taken out. Only where FilterType::can_erase().
+  virtual bool Erase(uint64_t hash) = 0;
   // Only where FilterType::can_stream().
   virtual void InsertAll(std::span<const uint64_t> hashes, unsigned threads) = 0;
 };
@@ -76,6 +81,8 @@ class FilterType {
   virtual bool can_insert() const = 0;
   virtual bool can_erase() const = 0;
   virtual bool can_stream() const = 0;
+  // Code that is not of this program: it is measured in a process of its own.
+  virtual bool is_external() const { return false; }
   virtual std::optional<double> TheoryFpr(double bits_per_key) const = 0;
 
   // All knobs of the given ones, defaults filled in; the error starts with the knob's name.
@@ -85,15 +92,26 @@ class FilterType {
   virtual Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys,
                                                      const nlohmann::json& params,
                                                      uint64_t seed) const = 0;
-  // Empty, sized for `keys` hashes, to be filled by InsertAll; only where can_stream().
+  // Empty, sized for `keys` hashes; only where can_insert().
   virtual Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
                                                       uint64_t seed) const = 0;
 };
 
-// All filters of this build in the order of the catalogue.
+// All filters of this build in the order of the catalogue, then those of plug-ins.
 std::span<const std::unique_ptr<FilterType>> FilterTypes();
 // Filters of the catalogue that this build cannot offer: type and reason.
 std::vector<std::pair<std::string, std::string>> FiltersNotBuilt();
+
+// A shared library whose filters were added (harness/registry/plugin.h).
+struct LoadedPlugin {
+  std::string path;
+  std::string digest;  // XXH3-64 of the file, 16 hex digits
+  std::vector<std::string> filters;
+};
+// Adds the filters of a shared library to FilterTypes(), once. The error starts with the path.
+std::optional<Error> LoadPlugin(const std::string& path);
+std::span<const LoadedPlugin> LoadedPlugins();
+
 // By name; the error names the nearest one, or says why this build has it not.
 Result<const FilterType*> FindFilterType(std::string_view name);
 

@@ -8,6 +8,7 @@
 #include "filters/catalogue.h"
 #include "filters/nearest_name.h"
 #include "harness/registry/erased_filter.h"
+#include "harness/registry/plugin.h"
 
 namespace filterbench {
 namespace {
@@ -44,6 +45,23 @@ class Built final : public BuiltFilter {
   void Bits(std::span<const uint64_t> words, std::string_view target,
             uint64_t* bits) const override {
     KernelOf(target).bits_batched(filter_.view(), words.data(), words.size(), bits);
+  }
+
+  uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
+    if constexpr (DynamicFilter<F>) {
+      uint64_t accepted = 0;
+      for (const uint64_t hash : hashes) {
+        if (filter_.Insert(hash) != InsertStatus::kOk) break;
+        ++accepted;
+      }
+      return accepted;
+    }
+    throw std::logic_error(fmt::format("{} takes no single keys", F::kInfo.name));
+  }
+
+  bool Erase(uint64_t hash) override {
+    if constexpr (ErasableFilter<F>) return filter_.Erase(hash) == EraseStatus::kOk;
+    throw std::logic_error(fmt::format("{} forgets no keys", F::kInfo.name));
   }
 
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
@@ -130,8 +148,8 @@ class Type final : public FilterType {
   Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
                                               uint64_t seed) const override {
     return Erase(params, seed, [&](const typename F::Params& parsed) -> Result<F> {
-      if constexpr (StreamingFilter<F>) return F::Create(keys, parsed);
-      throw std::logic_error(fmt::format("{} is not filled in pieces", F::kInfo.name));
+      if constexpr (DynamicFilter<F>) return F::Create(keys, parsed);
+      throw std::logic_error(fmt::format("{} takes no single keys", F::kInfo.name));
     });
   }
 
@@ -155,15 +173,43 @@ class Type final : public FilterType {
   }
 };
 
-}  // namespace
-
-std::span<const std::unique_ptr<FilterType>> FilterTypes() {
-  static const auto types = [] {
+std::vector<std::unique_ptr<FilterType>>& AllTypes() {
+  static auto types = [] {
     std::vector<std::unique_ptr<FilterType>> list;
     Catalogue::ForEach([&]<class F>() { list.push_back(std::make_unique<Type<F>>()); });
     return list;
   }();
   return types;
+}
+
+std::vector<LoadedPlugin>& AllPlugins() {
+  static std::vector<LoadedPlugin> plugins;
+  return plugins;
+}
+
+}  // namespace
+
+std::span<const std::unique_ptr<FilterType>> FilterTypes() { return AllTypes(); }
+
+std::span<const LoadedPlugin> LoadedPlugins() { return AllPlugins(); }
+
+std::optional<Error> LoadPlugin(const std::string& path) {
+  Result<Plugin> plugin = OpenPlugin(path);
+  if (!plugin) return Error{plugin.error()};
+  for (const LoadedPlugin& loaded : AllPlugins()) {
+    if (loaded.path == path && loaded.digest == plugin->digest) return std::nullopt;
+  }
+  LoadedPlugin loaded{.path = path, .digest = plugin->digest, .filters = {}};
+  for (const auto& type : plugin->types) {
+    const std::string name(type->info().name);
+    const bool taken = FindFilterType(name).has_value() ||
+                       std::ranges::count(loaded.filters, name) != 0;
+    if (taken) return Error{fmt::format("{}: there is a filter {} already", path, name)};
+    loaded.filters.push_back(name);
+  }
+  for (auto& type : plugin->types) AllTypes().push_back(std::move(type));
+  AllPlugins().push_back(std::move(loaded));
+  return std::nullopt;
 }
 
 std::vector<std::pair<std::string, std::string>> FiltersNotBuilt() {

@@ -17,6 +17,11 @@ json ResolvedSpec(const Spec& spec, const Plan& plan) {
   for (const Case& work : plan.cases) {
     for (const Point& point : work.points) points.push_back(PointToJson(point));
   }
+  json plugins = json::array();
+  for (const LoadedPlugin& plugin : LoadedPlugins()) {
+    plugins.push_back(
+        {{"path", plugin.path}, {"xxh3", plugin.digest}, {"filters", plugin.filters}});
+  }
   return {{"name", spec.name},
           {"description", spec.description},
           {"source", spec.source.root()},
@@ -26,7 +31,9 @@ json ResolvedSpec(const Spec& spec, const Plan& plan) {
             {"passes", measure.passes},
             {"pass_seconds", measure.pass_seconds},
             {"stream_lookups", measure.stream_lookups},
-            {"fpr_queries", measure.fpr_queries}}},
+            {"fpr_queries", measure.fpr_queries},
+            {"plugin_seconds", measure.plugin_seconds}}},
+          {"plugins", plugins},
           {"points", points}};
 }
 

@@ -16,6 +16,7 @@
 #include "filters/hash.h"
 #include "harness/machine/core_clock.h"
 #include "harness/machine/health.h"
+#include "harness/process/isolated.h"
 #include "harness/run/measure.h"
 #include "harness/run/verify.h"
 #include "workloads/keys.h"
@@ -86,11 +87,11 @@ class CaseRound {
   // Builds and verifies. What is wrong is remembered: samples then carry it.
   void Prepare() {
     try {
-      PresentKeys keys(*this);
+      const PresentKeys keys(*this);
       // What follows from the parameters alone (the best k) is found here and not in the timed build.
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
       double build_seconds = 0;
-      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds);
+      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
       if (!built) {
         const bool memory = built.error().starts_with("out of memory");
         return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
@@ -99,17 +100,17 @@ class CaseRound {
       filter_ = std::move(*built);
       NoteFacts(build_seconds);
 
-      const uint64_t queries =
-          std::min(measure_.fpr_queries, key_set_.size() - work_.keys);
+      const uint64_t queries = std::min(measure_.fpr_queries, key_set_.size() - held_);
       const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
-                               [&](uint64_t i) { return work_.keys + i; });
+                               [&](uint64_t i) { return held_ + i; });
       std::set<std::string_view> targets;
       for (const Point& point : work_.points) targets.insert(point.target);
       const Verification verification = Verify({.type = work_.type,
                                                 .filter = filter_.get(),
-                                                .present = [&](const auto& use) {
-                                                  keys.ForEachPiece(use);
-                                                },
+                                                .present =
+                                                    [&](const auto& use) {
+                                                      keys.ForEachPiece(held_, use);
+                                                    },
                                                 .absent = absent.stream(),
                                                 .targets = {targets.begin(), targets.end()}});
       base_.fpr = verification.fpr;
@@ -127,7 +128,7 @@ class CaseRound {
     sample.point = point;
     if (sample.status != SampleStatus::kOk) return sample;
     try {
-      if (point.mode == Mode::kBuild) {
+      if (!IsLookup(point.mode)) {
         MeasureBuild(sample);
       } else {
         MeasureLookups(sample);
@@ -145,13 +146,23 @@ class CaseRound {
   class PresentKeys {
    public:
     explicit PresentKeys(const CaseRound& round) : round_(round) {
-      if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.keys));
+      if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.given_keys()));
     }
 
-    // `seconds` is the time of the build alone, without that of making the keys.
-    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds) const {
+    // `seconds` is the time of the build alone, without that of making the keys; `held` the number
+    // of keys, from the first on, that the filter then holds.
+    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds, uint64_t& held) const {
       const Case& work = round_.work_;
+      held = work.given_keys();
       auto start = Clock::now();
+      if (work.fill) {
+        auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
+        if (!filter) return filter;
+        start = Clock::now();
+        held = (*filter)->InsertUntilFull(all_->stream().words);
+        seconds = SecondsSince(start);
+        return filter;
+      }
       if (all_) {
         auto built = work.type->Build(all_->stream(), work.params, round_.seeds_.filter);
         seconds = SecondsSince(start);
@@ -160,7 +171,7 @@ class CaseRound {
       auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
       seconds = SecondsSince(start);
       if (!filter) return filter;
-      ForEachPiece([&](const KeyStream& keys) {
+      ForEachPiece(held, [&](const KeyStream& keys) {
         start = Clock::now();
         (*filter)->InsertAll(keys.words, 1);
         seconds += SecondsSince(start);
@@ -168,16 +179,23 @@ class CaseRound {
       return filter;
     }
 
+    // The first `count` keys.
     template <class Use>
-    void ForEachPiece(const Use& use) const {
-      if (all_) return use(all_->stream());
+    void ForEachPiece(uint64_t count, const Use& use) const {
+      if (all_) return use(FirstOf(all_->stream(), count));
       constexpr uint64_t kPieceKeys = uint64_t{1} << 22;
-      for (uint64_t first = 0; first < round_.work_.keys; first += kPieceKeys) {
-        use(Piece(first, std::min(kPieceKeys, round_.work_.keys - first)).stream());
+      for (uint64_t first = 0; first < count; first += kPieceKeys) {
+        use(Piece(first, std::min(kPieceKeys, count - first)).stream());
       }
     }
 
    private:
+    static KeyStream FirstOf(KeyStream keys, uint64_t count) {
+      keys.words = keys.words.first(std::min<size_t>(count, keys.words.size()));
+      keys.bytes.size = std::min<size_t>(count, keys.bytes.size);
+      return keys;
+    }
+
     OwnedStream Piece(uint64_t first, uint64_t size) const {
       return OwnedStream(round_.key_set_, round_.work_.build_hashing, round_.seeds_.hash, size,
                          [first](uint64_t i) { return first + i; });
@@ -195,13 +213,14 @@ class CaseRound {
   void NoteFacts(double build_seconds) {
     FilterFacts facts;
     const BuildReport& report = filter_->Report();
-    const double n = static_cast<double>(work_.keys);
+    const double n = static_cast<double>(held_);
     facts.size_bytes = filter_->SizeInBytes();
     facts.allocated_bytes = filter_->AllocatedBytes();
     if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
     facts.distinct_keys = report.distinct_keys;
     facts.build_attempts = report.attempts;
-    if (work_.keys != 0) {
+    if (work_.fill) facts.keys_held = held_;
+    if (held_ != 0) {
       facts.bits_per_key = static_cast<double>(facts.size_bytes) * 8 / n;
       facts.build_ns_per_key = build_seconds * 1e9 / n;
     }
@@ -214,19 +233,21 @@ class CaseRound {
     base_.filter = std::move(facts);
   }
 
+  // Building at once, or key by key.
   void MeasureBuild(Sample& sample) {
-    if (work_.keys == 0) {
+    if (held_ == 0) {
       sample.status = SampleStatus::kSkipped;
       sample.reason = "no keys: there is no time per key";
       return;
     }
-    PresentKeys keys(*this);
+    const PresentKeys keys(*this);
     uint64_t failed = 0;
     HealthProbe health;
     health.Begin();
     const Measured measured = MeasureTimed(Options(sample.point), [&] {
       double seconds = 0;
-      if (!keys.Build(seconds)) ++failed;
+      uint64_t held = 0;
+      if (!keys.Build(seconds, held) || held != held_) ++failed;
       return seconds;
     });
     sample.health = health.End();
@@ -235,7 +256,7 @@ class CaseRound {
       sample.reason = fmt::format("{} of the timed builds failed", failed);
       return;
     }
-    NoteTimes(measured, work_.keys, sample);
+    NoteTimes(measured, held_, sample);
   }
 
   void MeasureLookups(Sample& sample) {
@@ -289,8 +310,8 @@ class CaseRound {
 
   // Why the keys allow no such share of absent ones; empty if they do.
   std::string WhyNoSuchStream(double negative_share) const {
-    if (work_.keys == 0 && negative_share < 1) return "no keys: all lookups are of absent ones";
-    if (key_set_.size() == work_.keys && negative_share > 0) {
+    if (held_ == 0 && negative_share < 1) return "no keys: all lookups are of absent ones";
+    if (key_set_.size() == held_ && negative_share > 0) {
       return "every key of the set is in the filter: there is no absent one to look up";
     }
     return {};
@@ -306,9 +327,9 @@ class CaseRound {
     auto& slot = streams_[{negative_share, hashing}];
     if (slot == nullptr) {
       const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
-                                                            : DefaultStreamLookups(work_.keys);
+                                                            : DefaultStreamLookups(held_);
       const LookupIndices lookup =
-          MakeLookups(work_.keys, key_set_.size(), lookups, negative_share, seeds_.lookups);
+          MakeLookups(held_, key_set_.size(), lookups, negative_share, seeds_.lookups);
       OwnedStream keys(key_set_, hashing, seeds_.hash, lookup.indices.size(),
                        [&](uint64_t i) { return lookup.indices[i]; });
       const uint64_t expected =
@@ -322,9 +343,92 @@ class CaseRound {
   const KeySet& key_set_;
   const MeasureSpec& measure_;
   const Seeds seeds_;
-  Sample base_;  // what all samples of this case and round share
+  uint64_t held_ = 0;  // keys of the filter: those with an index below it
+  Sample base_;        // what all samples of this case and round share
   std::unique_ptr<BuiltFilter> filter_;
   std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
+};
+
+// Measures points of one case in one round, whose code is not ours, in a process of their own. Each
+// sample is handed to `record`; points that crash or do not return become samples that say so.
+class ExternalCaseRound {
+ public:
+  ExternalCaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
+                    const std::function<bool()>& should_stop)
+      : work_(work), measure_(measure), round_(round), should_stop_(should_stop) {}
+
+  // False if it was stopped.
+  template <class Record>
+  bool Measure(std::span<const Point* const> points, const Record& record) {
+    size_t done = 0;
+    while (done < points.size()) {
+      // Of a process that died: had it prepared the filter, so that the others may be measured?
+      bool prepared = false;
+      const IsolatedResult result = RunIsolated(
+          {.silence_limit_seconds = measure_.plugin_seconds, .should_stop = should_stop_},
+          [&](const SendMessage& send) {
+            CaseRound in_child(work_, measure_, round_);
+            in_child.Prepare();
+            send("");
+            for (const Point* point : points.subspan(done)) {
+              Sample sample = in_child.Measure(*point);
+              sample.time_utc = FormatUtc(std::chrono::system_clock::now());
+              send(SampleToJson(sample).dump());
+            }
+          },
+          [&](std::string_view message) {
+            prepared = true;
+            if (message.empty() || done == points.size()) return;
+            record(Parsed(message, *points[done]));
+            ++done;
+          });
+      if (result.end == IsolatedEnd::kStopped) return false;
+      if (result.end == IsolatedEnd::kDone || done == points.size()) {
+        // Done before all samples came: something wrote where it should not.
+        for (; done < points.size(); ++done) {
+          record(Failed(*points[done], SampleStatus::kCrashed, "its process sent no sample"));
+        }
+        return true;
+      }
+      const SampleStatus status = result.end == IsolatedEnd::kTimedOut ? SampleStatus::kTimedOut
+                                                                       : SampleStatus::kCrashed;
+      const bool give_up = !prepared || status == SampleStatus::kTimedOut;
+      record(Failed(*points[done], status,
+                    (prepared ? "while it was measured it " : "while it was built or verified it ") +
+                        result.reason));
+      ++done;
+      for (; give_up && done < points.size(); ++done) {
+        record(Failed(*points[done], status, "not tried: another point of the filter " +
+                                                 result.reason));
+      }
+    }
+    return true;
+  }
+
+ private:
+  Sample Failed(const Point& point, SampleStatus status, std::string reason) const {
+    Sample sample;
+    sample.point = point;
+    sample.round = static_cast<uint32_t>(round_);
+    sample.seed = Seeds(measure_.seed, round_).filter;
+    sample.status = status;
+    sample.reason = std::move(reason);
+    return sample;
+  }
+
+  Sample Parsed(std::string_view message, const Point& point) const {
+    const nlohmann::json json = nlohmann::json::parse(message, nullptr, false);
+    Result<Sample> sample = json.is_discarded() ? Error{"no JSON"} : SampleFromJson(json);
+    if (!sample || !(sample->point == point)) {
+      return Failed(point, SampleStatus::kCrashed, "its process sent what is no sample of this point");
+    }
+    return std::move(*sample);
+  }
+
+  const Case& work_;
+  const MeasureSpec& measure_;
+  uint64_t round_;
+  const std::function<bool()>& should_stop_;
 };
 
 }  // namespace
@@ -365,27 +469,51 @@ Result<RunOutcome> ExecutePlan(const Plan& plan, RunDirectory& directory,
   for (uint64_t round = 0; round < plan.measure.rounds; ++round) {
     for (const size_t index : VisitOrder(plan.cases.size(), plan.measure.seed, round)) {
       const Case& work = plan.cases[index];
-      std::unique_ptr<CaseRound> prepared;  // built only if a sample of it is missing
+      std::vector<const Point*> missing;
       for (const size_t p : VisitOrder(work.points.size(), plan.measure.seed + index, round)) {
-        const Point& point = work.points[p];
-        ++at;
-        if (done.contains({PointId(point), static_cast<uint32_t>(round)})) {
+        if (done.contains({PointId(work.points[p]), static_cast<uint32_t>(round)})) {
           ++outcome.samples_reused;
-          continue;
+          ++at;
+        } else {
+          missing.push_back(&work.points[p]);
         }
-        if (options.should_stop()) {
+      }
+      if (missing.empty()) continue;
+      const auto show = [&] {
+        options.on_progress(
+            {.samples_done = at,
+             .samples_total = total,
+             .seconds = SecondsSince(start),
+             .now = fmt::format("{} {} keys", work.points[0].filter, work.points[0].keys)});
+      };
+      const auto stopped = [&] {
+        outcome.interrupted = options.should_stop();
+        return outcome.interrupted;
+      };
+      if (stopped()) return outcome;
+      show();
+      if (work.type->is_external()) {
+        std::optional<Error> error;
+        ExternalCaseRound external(work, plan.measure, round, options.should_stop);
+        const bool finished = external.Measure(missing, [&](Sample sample) {
+          ++at;
+          if (!error) error = record(sample);
+          show();
+        });
+        if (error) return *error;
+        if (!finished) {
           outcome.interrupted = true;
           return outcome;
         }
-        options.on_progress({.samples_done = at - 1,
-                             .samples_total = total,
-                             .seconds = SecondsSince(start),
-                             .now = fmt::format("{} {} keys", point.filter, point.keys)});
-        if (prepared == nullptr) {
-          prepared = std::make_unique<CaseRound>(work, plan.measure, round);
-          prepared->Prepare();
-        }
-        Sample sample = prepared->Measure(point);
+        continue;
+      }
+      CaseRound case_round(work, plan.measure, round);
+      case_round.Prepare();
+      for (const Point* point : missing) {
+        if (stopped()) return outcome;
+        show();
+        Sample sample = case_round.Measure(*point);
+        ++at;
         if (const auto error = record(sample)) return *error;
       }
     }

@@ -17,7 +17,7 @@ constexpr size_t kCompareChunk = 4096 + 37;
 
 std::string Hex(uint64_t digest) { return fmt::format("{:016x}", digest); }
 
-// First index where the batched kernel of a target and the scalar reference differ.
+// First index where the answers as bits of a target and those of the scalar reference differ.
 std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const uint64_t> words,
                                       std::string_view target) {
   std::vector<uint64_t> expected(kCompareChunk / 64 + 1);
@@ -35,6 +35,22 @@ std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const
   return std::nullopt;
 }
 
+// Every length up to some vectors and words of answers: the first of them at which a target's count
+// is not that of the reference.
+std::optional<size_t> FirstLengthMiscounted(const BuiltFilter& filter,
+                                            std::span<const uint64_t> words,
+                                            std::string_view target) {
+  constexpr size_t kMaxLength = 130;
+  uint64_t expected = 0;
+  for (size_t length = 1; length <= std::min(kMaxLength, words.size()); ++length) {
+    expected += filter.Count({.words = words.subspan(length - 1, 1)}, Mode::kLookupSingle, "scalar");
+    if (filter.Count({.words = words.first(length)}, Mode::kLookupBatched, target) != expected) {
+      return length;
+    }
+  }
+  return std::nullopt;
+}
+
 // What is wrong, or nothing. `kind` says whose words they are.
 std::string CompareKernels(const VerifyInput& input, std::span<const uint64_t> words,
                            std::string_view kind) {
@@ -43,6 +59,11 @@ std::string CompareKernels(const VerifyInput& input, std::span<const uint64_t> w
     if (const auto index = FirstDifference(*input.filter, words, target)) {
       return fmt::format("the {} kernel and the scalar reference differ on {} key {}", target, kind,
                          *index);
+    }
+    if (const auto length = FirstLengthMiscounted(*input.filter, words, target)) {
+      return fmt::format("the {} kernel counts other answers than the scalar reference gives to the "
+                         "first {} {} keys",
+                         target, *length, kind);
     }
   }
   return {};

@@ -41,6 +41,10 @@ class Liar final : public BuiltFilter {
   std::optional<FprEstimate> ExpectedFpr() const override { return honest_->ExpectedFpr(); }
   std::vector<std::byte> Serialize() const override { return honest_->Serialize(); }
 
+  uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
+    return honest_->InsertUntilFull(hashes);
+  }
+  bool Erase(uint64_t hash) override { return honest_->Erase(hash); }
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
     honest_->InsertAll(hashes, threads);
   }

@@ -73,7 +73,7 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
 }
 
 nlohmann::json PointToJson(const Point& point) {
-  return {{"filter", point.filter},
+  nlohmann::json json = {{"filter", point.filter},
           {"params", point.params},
           {"keys", point.keys},
           {"key_set", KeySetToJson(point.key_set)},
@@ -81,6 +81,9 @@ nlohmann::json PointToJson(const Point& point) {
           {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
           {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
           {"target", point.target}};
+  // Left out where it is nothing, as in records older than the field: the identity is the same.
+  if (point.fill) json["fill"] = *point.fill;
+  return json;
 }
 
 Result<Point> PointFromJson(const nlohmann::json& json) {
@@ -111,6 +114,10 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
     point.negative_share = json["negative_share"].get<double>();
   } else if (!json["negative_share"].is_null()) {
     return Error{"point.negative_share: must be a number or null"};
+  }
+  if (const auto fill = json.find("fill"); fill != json.end()) {
+    if (!fill->is_number()) return Error{"point.fill: must be a number"};
+    point.fill = fill->get<double>();
   }
   return point;
 }

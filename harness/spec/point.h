@@ -22,9 +22,13 @@ enum class Mode {
   kLookupSingle,   // one key at a time, by the target's instructions, lookups free to overlap
   kLatency,        // a chain in which each lookup waits for the answer before it
   kReference,      // the scalar reference one key at a time, compiled for the target
+  kOverfill,       // inserting key by key, to and beyond what the filter was sized for: ns per key
 };
-inline constexpr std::string_view kModeNames[] = {"build", "lookup_batched", "lookup_single",
-                                                  "latency", "lookup_reference"};
+inline constexpr std::string_view kModeNames[] = {"build",   "lookup_batched",   "lookup_single",
+                                                  "latency", "lookup_reference", "overfill"};
+
+// Whether a mode asks keys, so that it has a share of negatives.
+constexpr bool IsLookup(Mode mode) { return mode != Mode::kBuild && mode != Mode::kOverfill; }
 
 enum class Hashing {
   kPrehashed,  // the stream holds hashes
@@ -36,10 +40,13 @@ inline constexpr std::string_view kHashingNames[] = {"prehashed", "xxh3_u64", "x
 struct Point {
   std::string filter;
   nlohmann::json params;  // all knobs of the filter, defaults filled in, without the seed
-  uint64_t keys = 0;
+  uint64_t keys = 0;  // that the filter is sized for
   KeySetSpec key_set;
   Mode mode = Mode::kLookupBatched;
-  std::optional<double> negative_share;  // absent keys over lookups; nothing in mode build
+  // Keys given over `keys`: the filter is made empty and filled key by key until it refuses one.
+  // Nothing where it is built from `keys` keys at once. Always there in mode overfill.
+  std::optional<double> fill;
+  std::optional<double> negative_share;  // absent keys over lookups; only where IsLookup(mode)
   Hashing hashing = Hashing::kPrehashed;
   std::string target;
 

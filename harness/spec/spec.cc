@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kMaxFill = 100;
+
 // Reads one object of a spec field by field and keeps the first error. Fields that are left over
 // are unknown: Finish reports them with the nearest valid name.
 class ObjectReader {
@@ -155,6 +157,7 @@ std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure
                                     "the branch predictor");
   }
   reader.Whole("fpr_queries", 1000, uint64_t{1} << 40, measure.fpr_queries);
+  reader.Number("plugin_seconds", 0.1, 1e6, measure.plugin_seconds);
   return reader.Finish();
 }
 
@@ -189,6 +192,14 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
                 return std::nullopt;
               });
   reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", kModeNames));
+  reader.List("fills", sweep.fills,
+              [&](const json& value, const std::string& at) -> std::optional<double> {
+                if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFill) {
+                  return value.get<double>();
+                }
+                reader.RefuseAt(at, fmt::format("must be a number above 0 and up to {}", kMaxFill));
+                return std::nullopt;
+              });
   reader.List("negative_shares", sweep.negative_shares,
               [&](const json& value, const std::string& at) -> std::optional<double> {
                 if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1) {
@@ -212,11 +223,20 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
 Result<Spec> ParseSpec(LocatedJson source, std::string name) {
   Spec spec{.name = std::move(name),
             .description = "",
+            .plugins = {},
             .measure = {},
             .sweeps = {},
             .source = std::move(source)};
   ObjectReader reader(spec.source, "");
   reader.String("description", spec.description);
+  reader.List("plugins", spec.plugins,
+              [&](const json& value, const std::string& at) -> std::optional<std::string> {
+                if (value.is_string() && !value.get_ref<const std::string&>().empty()) {
+                  return value.get<std::string>();
+                }
+                reader.RefuseAt(at, "must be the path of a shared library");
+                return std::nullopt;
+              });
   reader.Find("measure");
   const json* sweeps = reader.Find("sweeps");
   if (sweeps == nullptr || !sweeps->is_array() || sweeps->empty()) {

@@ -25,6 +25,8 @@ struct MeasureSpec {
   double pass_seconds = 0.02;        // shortest pass: whole streams until then
   uint64_t stream_lookups = 0;       // 0: workloads/lookups.h decides by the number of keys
   uint64_t fpr_queries = 1'000'000;  // absent keys asked per filter and round
+  // How long a filter of a plug-in may take to be built, or to be measured at one point.
+  double plugin_seconds = 600;
 };
 
 // One block of a spec: the product of all its lists.
@@ -34,6 +36,9 @@ struct SweepSpec {
   std::vector<uint64_t> keys;
   std::vector<KeySetSpec> key_sets;
   std::vector<Mode> modes;
+  // How far filters are filled key by key; none: they are built at once, and mode overfill takes
+  // 0.5, 1, 1.5, 2, 3.
+  std::vector<double> fills;
   std::vector<double> negative_shares;
   std::vector<Hashing> hashings;
   std::vector<std::string> targets;  // "best", "all", "scalar", or a name
@@ -43,6 +48,7 @@ struct SweepSpec {
 struct Spec {
   std::string name;
   std::string description;
+  std::vector<std::string> plugins;  // paths of shared libraries (filters/plugin/abi.h)
   MeasureSpec measure;
   std::vector<SweepSpec> sweeps;
   LocatedJson source;
