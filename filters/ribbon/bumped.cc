@@ -246,15 +246,14 @@ class LayerBuilder {
   std::vector<uint64_t> taken_;
 };
 
-// Gives the table at most so many words, but at least one column, or eight where they are in bytes.
-void FitColumns(uint64_t words, bool in_bytes, RibbonShape& shape) {
+// Gives the table at most so many words, but at least one column, or eight where they are in bytes,
+// and at most `max_columns`: more would fit where many keys are equal.
+void FitColumns(uint64_t words, uint32_t max_columns, bool in_bytes, RibbonShape& shape) {
   const uint32_t least = in_bytes ? RibbonShape::kPlaneColumns : 1;
-  shape.columns = in_bytes ? BumpedRibbon::kMaxColumns : RibbonShape::kPlaneColumns - 1;
+  shape.columns = in_bytes ? max_columns : std::min(max_columns, RibbonShape::kPlaneColumns - 1);
   while (shape.columns > least && shape.words() > words) --shape.columns;
-  if (shape.words() > words) return;
-  if (shape.columns < BumpedRibbon::kMaxColumns) {
-    shape.first_wide_block -= std::min(shape.blocks, words - shape.words());
-  }
+  if (shape.words() > words || shape.columns == max_columns) return;
+  shape.first_wide_block -= std::min(shape.blocks, words - shape.words());
 }
 
 // Share of absent keys whose rows start at `slot` or behind it.
@@ -397,7 +396,8 @@ Result<BumpedRibbon> BumpedRibbon::BuildAs(std::span<const uint64_t> hashes, con
   if (request.bits_per_key != 0) {
     const auto words =
         static_cast<uint64_t>(static_cast<double>(n) * request.bits_per_key / kWordBits);
-    FitColumns(words - std::min<uint64_t>(words, levels.size()), in_bytes, shape);
+    FitColumns(words - std::min<uint64_t>(words, levels.size()), MaxColumns(request), in_bytes,
+               shape);
   } else {
     const auto [columns, wide_share] =
         request.fpr != 0 ? RibbonColumnsForFpr(request.fpr)

@@ -126,11 +126,16 @@ TEST(BumpedRibbonTest, DuplicatesAreCountedAndHarmless) {
       }
     }
   }
-  const std::vector<uint64_t> same(100'000, 12345);
-  const auto filter = BumpedRibbon::Build(same, {});
-  ASSERT_TRUE(filter);
-  EXPECT_EQ(filter->report().distinct_keys, 1u);
-  EXPECT_EQ(CountFalseNegatives(*filter, same), 0u);
+  // So few distinct keys leave more bits per key than the results have.
+  for (const uint64_t copies : {256, 100'000}) {
+    const std::vector<uint64_t> same(copies, 12345);
+    for (const double bits_per_key : {4.0, 10.0, 20.0}) {
+      const auto filter = BumpedRibbon::Build(same, {.bits_per_key = bits_per_key});
+      ASSERT_TRUE(filter);
+      EXPECT_EQ(filter->report().distinct_keys, 1u);
+      EXPECT_EQ(CountFalseNegatives(*filter, same), 0u);
+    }
+  }
 }
 
 TEST(BumpedRibbonTest, OrderOfKeysLeavesNoTrace) {
