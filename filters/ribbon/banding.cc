@@ -46,7 +46,8 @@ void SolveColumns(const Row* HWY_RESTRICT rows, const uint32_t* HWY_RESTRICT res
     if (first_column < shape.planes() * RibbonShape::kPlaneColumns) {
       uint64_t* out = words + shape.PlaneWord(first_column / RibbonShape::kPlaneColumns) +
                       block * (RibbonShape::kBlockSlots / sizeof(uint64_t));
-      for (int byte = 0; byte < 8; ++byte) {
+      const uint64_t unused = block + 1 == shape.blocks ? shape.unused_slots / 8 : 0;
+      for (uint64_t byte = 0; byte + unused < 8; ++byte) {
         uint64_t bits = 0;  // of 8 slots, a byte per column
         for (int c = 0; c < kColumns; ++c) {
           bits |= (static_cast<uint64_t>(state[c]) >> (8 * byte) & 0xff) << (8 * c);
@@ -131,6 +132,17 @@ template <class Row>
 void Banding<Row>::Clear() {
   if (rows_.size() != 0) std::memset(rows_.data(), 0, rows_.size());
   if (results_.size() != 0) std::memset(results_.data(), 0, results_.size());
+}
+
+template <class Row>
+std::optional<Error> Banding<Row>::Grow(uint64_t slots) {
+  if (slots <= slots_) return std::nullopt;
+  Result<Banding> larger = Allocate(slots, with_results_);
+  if (!larger) return Error{larger.error()};
+  std::copy_n(rows_.data(), rows_.size(), larger->rows_.data());
+  std::copy_n(results_.data(), results_.size(), larger->results_.data());
+  *this = std::move(*larger);
+  return std::nullopt;
 }
 
 template <class Row>

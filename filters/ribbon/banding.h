@@ -13,6 +13,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "filters/result.h"
@@ -35,10 +36,15 @@ struct RibbonShape {
   uint64_t blocks = 0;
   uint32_t columns = 0;           // of the narrow blocks, or of all
   uint64_t first_wide_block = 0;  // `blocks` where all are equal
+  // Of the last block, slots that no row reaches and that planes leave out; a multiple of 8.
+  uint64_t unused_slots = 0;
 
   constexpr uint64_t slots() const { return blocks * kBlockSlots; }
+  constexpr uint64_t used_slots() const { return slots() - unused_slots; }
   constexpr uint32_t planes() const { return columns / kPlaneColumns; }
-  constexpr uint64_t PlaneWord(uint32_t plane) const { return plane * slots() / sizeof(uint64_t); }
+  constexpr uint64_t PlaneWord(uint32_t plane) const {
+    return plane * used_slots() / sizeof(uint64_t);
+  }
   // Columns in words, of the narrow blocks and of the wide.
   constexpr uint32_t word_columns() const { return columns % kPlaneColumns; }
   constexpr uint32_t max_word_columns() const {
@@ -84,9 +90,10 @@ class Banding {
   void Clear();
 
   // Adds the equation row * solution[start, start + kWidth) = result, one bit of `result` per
-  // column. The row must be odd, and start + kWidth at most the number of slots.
+  // column. The row must be odd, and its last one within the matrix. An independent row takes a
+  // slot of its own, which `taken` learns.
   template <bool kWithResults>
-  Outcome Add(uint64_t start, Row row, uint32_t result) {
+  Outcome Add(uint64_t start, Row row, uint32_t result, uint64_t* taken = nullptr) {
     Row* rows = rows_.As<Row>();
     [[maybe_unused]] uint32_t* results = results_.As<uint32_t>();
     for (uint64_t slot = start;;) {
@@ -94,6 +101,7 @@ class Banding {
       if (pivot == 0) {
         rows[slot] = row;
         if constexpr (kWithResults) results[slot] = result;
+        if (taken != nullptr) *taken = slot;
         return Outcome::kIndependent;
       }
       row ^= pivot;
@@ -105,10 +113,20 @@ class Banding {
     }
   }
 
+  // Takes back the last row that was added and is not yet taken back, which has this slot.
+  void Remove(uint64_t slot) {
+    rows_.As<Row>()[slot] = 0;
+    if (with_results_) results_.As<uint32_t>()[slot] = 0;
+  }
+
+  // Makes room for so many slots at least; rows stay. An error where memory is short.
+  std::optional<Error> Grow(uint64_t slots);
+
   // Whether the row is a sum of rows of the matrix.
   bool InSpan(uint64_t start, Row row) const;
 
-  // Back substitution into shape.words() words; the shape has as many slots as the matrix. Slots
+  // Back substitution into shape.words() words; the shape has as many slots as the matrix, or less
+  // where all rows end before. Slots
   // without a row are free: they become 0, or with `random_free` a pseudo-random function of
   // (salt, slot, column).
   void Solve(const RibbonShape& shape, bool random_free, uint64_t salt, uint64_t* words) const;

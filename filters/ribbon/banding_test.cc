@@ -213,6 +213,64 @@ TYPED_TEST(BandingTest, ClearForgetsRowsAndResults) {
   EXPECT_EQ(words, std::vector<uint64_t>(shape.words()));
 }
 
+// What is taken back leaves no trace, and a matrix that grew is the same.
+TYPED_TEST(BandingTest, RowsAreTakenBackAndMatricesGrow) {
+  using Row = TypeParam;
+  using Outcome = typename Banding<Row>::Outcome;
+  const RibbonShape shape{4, 9, 4};
+  Random random(4);
+  auto banding = Banding<Row>::Allocate(shape.slots() / 2, true);
+  auto other = Banding<Row>::Allocate(shape.slots(), true);
+  ASSERT_TRUE(banding && other);
+  for (int i = 0; i < 100; ++i) {
+    const auto equation = RandomEquation<Row>(random, shape.slots() / 2, 9);
+    banding->template Add<true>(equation.start, equation.row, equation.result);
+    other->template Add<true>(equation.start, equation.row, equation.result);
+  }
+  ASSERT_FALSE(banding->Grow(shape.slots()));
+  EXPECT_EQ(banding->slots(), shape.slots());
+  std::vector<uint64_t> taken;
+  for (int i = 0; i < 100; ++i) {
+    const auto equation = RandomEquation<Row>(random, shape.slots(), 9);
+    uint64_t slot = 0;
+    if (banding->template Add<true>(equation.start, equation.row, equation.result, &slot) ==
+        Outcome::kIndependent) {
+      taken.push_back(slot);
+    }
+  }
+  EXPECT_GT(taken.size(), 50u);
+  for (; !taken.empty(); taken.pop_back()) banding->Remove(taken.back());
+  std::vector<uint64_t> words(shape.words());
+  std::vector<uint64_t> expected(shape.words());
+  banding->Solve(shape, false, 0, words.data());
+  other->Solve(shape, false, 0, expected.data());
+  EXPECT_EQ(words, expected);
+}
+
+// Planes may end before the last block does.
+TYPED_TEST(BandingTest, PlanesLeaveOutUnusedSlots) {
+  using Row = TypeParam;
+  const RibbonShape shape{4, 19, 4, 24};
+  EXPECT_EQ(shape.words(), 2 * (256 - 24) / 8 + 4 * 3u);
+  Random random(8);
+  auto banding = Banding<Row>::Allocate(shape.slots(), true);
+  ASSERT_TRUE(banding);
+  std::vector<Equation<Row>> equations;
+  for (int i = 0; i < 150; ++i) {
+    equations.push_back(RandomEquation<Row>(random, shape.used_slots(), 19));
+    const auto& equation = equations.back();
+    ASSERT_NE(banding->template Add<true>(equation.start, equation.row, equation.result),
+              Banding<Row>::Outcome::kInconsistent);
+  }
+  constexpr uint64_t kUntouched = 0x5555555555555555;
+  std::vector<uint64_t> words(shape.words() + 1, kUntouched);
+  banding->Solve(shape, false, 0, words.data());
+  EXPECT_EQ(words.back(), kUntouched);
+  for (const auto& equation : equations) {
+    ASSERT_EQ(Product(words, shape, equation, 19), equation.result);
+  }
+}
+
 TEST(RibbonShapeTest, CountsWordsBeyond32Bits) {
   const uint64_t blocks = uint64_t{1} << 30;  // 2^36 slots
   const RibbonShape shape{blocks, 16, blocks - 3};

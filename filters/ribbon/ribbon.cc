@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "filters/ribbon/sizing.h"
 #include "filters/theory/ribbon.h"
 #include "filters/wire.h"
 
@@ -15,61 +16,20 @@ namespace {
 constexpr uint32_t kWireVersion = 2;  // 1 had all columns in words of 64 slots
 constexpr uint64_t kWordBits = 64;
 
-// How the size was asked for: exactly one of the three is not 0.
-struct Request {
-  double bits_per_key = 0;
-  double fpr = 0;
-  double columns = 0;
-};
-
-Result<Request> RequestOf(const Ribbon::Params& params) {
-  const bool default_bits = params.bits_per_key == Ribbon::Params{}.bits_per_key;
-  const bool other = params.fpr != 0 || params.columns != 0;
-  if ((params.fpr != 0 && params.columns != 0) ||
-      (other && params.bits_per_key != 0 && !default_bits)) {
-    return Error{
-        fmt::format("bits_per_key, fpr, columns: contradict each other, give one (are {}, {}, {})",
-                    params.bits_per_key, params.fpr, params.columns)};
-  }
-  if (!other && params.bits_per_key == 0) {
-    return Error{"bits_per_key, fpr, columns: one must be given, all are 0"};
-  }
-  if (!(params.bits_per_key >= 0 && params.bits_per_key <= Ribbon::kMaxColumns)) {
-    return Error{fmt::format("bits_per_key: must be 0 or in (0, {}], is {}", Ribbon::kMaxColumns,
-                             params.bits_per_key)};
-  }
-  if (params.fpr != 0 && !(params.fpr >= 0x1p-32 && params.fpr <= 0.5)) {
-    return Error{fmt::format("fpr: must be 0 or in [2^-32, 0.5], is {}", params.fpr)};
-  }
-  if (params.columns != 0 && !(params.columns >= 1 && params.columns <= Ribbon::kMaxColumns)) {
-    return Error{fmt::format("columns: must be 0 or in [1, {}], is {}", Ribbon::kMaxColumns,
-                             params.columns)};
-  }
-  return Request{other ? 0 : params.bits_per_key, params.fpr, params.columns};
-}
-
-// The least number of whole columns whose rate is not below `fpr`, and the share of starts that
-// need one more.
-std::pair<uint32_t, double> ColumnsForFpr(double fpr) {
-  uint32_t columns = 1;
-  while (std::ldexp(1.0, -static_cast<int>(columns + 1)) >= fpr) ++columns;
-  return {columns, std::max(0.0, 2 * (1 - std::ldexp(fpr, static_cast<int>(columns))))};
-}
-
 // Real number of columns that the request amounts to in a homogeneous filter, whose slots per key
 // depend on it: for bits per key b the positive root of
 // columns * HomogeneousRibbonSlotsPerKey(columns, width) = b.
-double HomogeneousColumns(const Request& request, double width) {
+double HomogeneousColumns(const RibbonRequest& request, double width) {
   if (request.columns != 0) return request.columns;
   if (request.fpr != 0) {
-    const auto [columns, wide_share] = ColumnsForFpr(request.fpr);
+    const auto [columns, wide_share] = RibbonColumnsForFpr(request.fpr);
     return columns + wide_share;
   }
   const double half = 1 + 4 / width;
   return 2 * width * (std::sqrt(half * half + request.bits_per_key / width) - half);
 }
 
-double SlotsFor(uint64_t n, const Request& request, const Ribbon::Params& params) {
+double SlotsFor(uint64_t n, const RibbonRequest& request, const Ribbon::Params& params) {
   const double keys = static_cast<double>(n);
   const int width = static_cast<int>(Ribbon::WidthBits(params.width));
   if (params.system == Ribbon::System::kStandard) {
@@ -81,66 +41,6 @@ double SlotsFor(uint64_t n, const Request& request, const Ribbon::Params& params
   return keys * theory::HomogeneousRibbonSlotsPerKey(HomogeneousColumns(request, width), width) +
          theory::HomogeneousRibbonExtraSlots(width);
 }
-
-// The mixed hashes of all keys, ordered by the region of the table where their rows start, so that
-// banding walks through memory. Within a region they keep their order.
-class KeyOrder {
- public:
-  // Rows of one region fit the second-level cache.
-  static constexpr uint64_t kMaxRegions = 2048;
-  static constexpr uint64_t kMinSlotsPerRegion = 4096;
-
-  static Result<KeyOrder> Allocate(uint64_t n, uint64_t slots) {
-    KeyOrder order;
-    while ((slots >> order.region_shift_) >= kMaxRegions ||
-           (uint64_t{1} << order.region_shift_) < kMinSlotsPerRegion) {
-      ++order.region_shift_;
-    }
-    order.ends_.resize((slots >> order.region_shift_) + 1);
-    if (order.ends_.size() > 1) {
-      Result<AlignedTable> keys = AlignedTable::Allocate(n * sizeof(uint64_t));
-      if (!keys) return Error{keys.error()};
-      order.keys_ = std::move(*keys);
-    }
-    return order;
-  }
-
-  // Calls use(mixed hash) for every key until it returns false. Returns whether it never did.
-  template <class Use>
-  bool ForEach(std::span<const uint64_t> hashes, uint64_t salt, uint64_t starts, Use&& use) {
-    if (ends_.size() == 1) {
-      for (const uint64_t hash : hashes) {
-        if (!use(RibbonHash::Mix(hash, salt))) return false;
-      }
-      return true;
-    }
-    std::fill(ends_.begin(), ends_.end(), 0);
-    const auto region = [=, this](uint64_t mixed) {
-      return RibbonHash::Start(mixed, starts) >> region_shift_;
-    };
-    for (const uint64_t hash : hashes) ++ends_[region(RibbonHash::Mix(hash, salt))];
-    uint64_t begin = 0;
-    for (uint64_t& end : ends_) begin += std::exchange(end, begin);
-    uint64_t* keys = keys_.As<uint64_t>();
-    for (const uint64_t hash : hashes) {
-      const uint64_t mixed = RibbonHash::Mix(hash, salt);
-      keys[ends_[region(mixed)]++] = mixed;
-    }
-    for (size_t i = 0; i < hashes.size(); ++i) {
-      if (!use(keys[i])) return false;
-    }
-    return true;
-  }
-
-  uint64_t AllocatedBytes() const {
-    return keys_.allocated_bytes() + ends_.capacity() * sizeof(uint64_t);
-  }
-
- private:
-  int region_shift_ = 0;
-  std::vector<uint64_t> ends_;
-  AlignedTable keys_;
-};
 
 // Distinct hashes among `hashes`, of which those in `redundant` (mixed) are all whose equal came
 // before, and perhaps a few that are distinct, but whose rows follow from others.
@@ -160,7 +60,7 @@ uint64_t CountDistinct(std::span<const uint64_t> hashes, uint64_t salt,
 }  // namespace
 
 Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t enlargements) {
-  const Result<Request> request = RequestOf(params);
+  const Result<RibbonRequest> request = RibbonRequest::Of(params);
   if (!request) return Error{request.error()};
   if (n == 0) return RibbonShape{.blocks = 0, .columns = 1, .first_wide_block = 0};
 
@@ -188,7 +88,7 @@ Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t 
     shape.first_wide_block =
         blocks - static_cast<uint64_t>((request->columns - whole) * static_cast<double>(blocks));
   } else {
-    const auto [columns, wide_share] = ColumnsForFpr(request->fpr);
+    const auto [columns, wide_share] = RibbonColumnsForFpr(request->fpr);
     shape.columns = columns;
     const auto narrow_starts = static_cast<uint64_t>(
         (1 - wide_share) * static_cast<double>(StartsFor(shape, params.width)));
@@ -236,8 +136,7 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
     if (!shape) return Error{shape.error()};
     Result<Banding<Row>> banding = Banding<Row>::Allocate(shape->slots(), !kHomogeneous);
     if (!banding) return Error{banding.error()};
-    Result<KeyOrder> order = KeyOrder::Allocate(hashes.size(), shape->slots());
-    if (!order) return Error{order.error()};
+    std::optional<RibbonKeyOrder> order(std::in_place, shape->slots());
     const uint64_t starts = StartsFor(*shape, params.width);
     const auto result_mask = static_cast<uint32_t>((uint64_t{1} << shape->max_columns()) - 1);
 
@@ -246,7 +145,7 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
       const uint64_t salt = RibbonHash::Salt(params.seed, attempt);
       if (i != 0) banding->Clear();
       redundant.clear();
-      const bool consistent = order->ForEach(hashes, salt, starts, [&](uint64_t mixed) {
+      const auto add = [&](uint64_t mixed) {
         const RibbonHash equation(mixed);
         const Outcome outcome = banding->template Add<!kHomogeneous>(
             RibbonHash::Start(mixed, starts),
@@ -255,13 +154,23 @@ Result<Ribbon> Ribbon::BuildAs(std::span<const uint64_t> hashes, const Params& p
             kHomogeneous ? 0 : equation.template ResultRow<Row>() & result_mask);
         if (outcome == Outcome::kRedundant) redundant.push_back(mixed);
         return outcome != Outcome::kInconsistent;
-      });
+      };
+      const auto mix = [salt](uint64_t hash) { return RibbonHash::Mix(hash, salt); };
+      bool consistent;
+      if (order->regions() == 1) {
+        consistent = std::all_of(hashes.begin(), hashes.end(),
+                                 [&](uint64_t hash) { return add(mix(hash)); });
+      } else {
+        const auto start_of = [starts](uint64_t mixed) { return RibbonHash::Start(mixed, starts); };
+        if (const auto error = order->Order(hashes, mix, start_of)) return *error;
+        consistent = std::all_of(order->All().begin(), order->All().end(), add);
+      }
       if (!consistent) continue;
 
       const uint64_t redundant_bytes = redundant.capacity() * sizeof(uint64_t);
       const uint64_t banding_peak =
           banding->AllocatedBytes() + order->AllocatedBytes() + redundant_bytes;
-      *order = {};
+      order.reset();
       Result<AlignedTable> table = AlignedTable::Allocate(shape->words() * sizeof(uint64_t));
       if (!table) return Error{table.error()};
       const uint64_t solving_peak =

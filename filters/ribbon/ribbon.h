@@ -116,6 +116,7 @@ template <class RowType, bool kIsHomogeneous>
 struct RibbonView : RibbonTable {
   using Row = RowType;
   static constexpr bool kHomogeneous = kIsHomogeneous;
+  static constexpr uint64_t kRowSlots = 8 * sizeof(Row);
   static constexpr uint64_t kPieces = sizeof(Row) / 8 + 1;  // blocks that a row spans
 
   bool MayContain(uint64_t hash) const noexcept {

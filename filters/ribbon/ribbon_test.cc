@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,35 @@ TEST(RibbonTest, EveryNumberOfKeysBuildsWithinItsBudget) {
       }
       if (kind.system == System::kHomogeneous) {
         ASSERT_EQ(filter->report().attempts, 1u);
+      }
+    }
+  }
+}
+
+// Every number of keys to 20000, for random hashes, hashes in a row and hashes of keys in a row.
+// FILTERBENCH_RIBBON_SWEEP=all builds all of them with four seeds; otherwise every 1237th.
+TEST(RibbonTest, EveryNumberOfKeys) {
+  const bool all = std::getenv("FILTERBENCH_RIBBON_SWEEP") != nullptr;
+  constexpr uint64_t kMaxKeys = 20'000;
+  std::vector<uint64_t> in_a_row(kMaxKeys);
+  std::vector<uint64_t> of_keys_in_a_row(kMaxKeys);
+  for (uint64_t i = 0; i < kMaxKeys; ++i) {
+    in_a_row[i] = i;
+    of_keys_in_a_row[i] = HashU64(i, 0);
+  }
+  for (const auto& hashes : {Hashes(0, kMaxKeys), in_a_row, of_keys_in_a_row}) {
+    for (uint64_t seed = 0; seed < (all ? 4 : 1); ++seed) {
+      for (size_t n = 0; n <= kMaxKeys; n += all ? 1 : 1237) {
+        for (const Kind kind : kKinds) {
+          const std::vector<uint64_t> keys(hashes.begin(),
+                                           hashes.begin() + static_cast<int64_t>(n));
+          const auto filter = Ribbon::Build(
+              keys, {.width = kind.width, .system = kind.system, .seed = Mix64(seed + n)});
+          ASSERT_TRUE(filter) << filter.error();
+          ASSERT_EQ(CountFalseNegatives(*filter, keys), 0u) << n;
+          // Each fails with a probability of at most 1 in 20.
+          ASSERT_LE(filter->report().attempts, 8u) << n;
+        }
       }
     }
   }
