@@ -10,7 +10,7 @@ nothing of each other or of the harness, but for the two headers that speak of h
 application workloads (workloads/<name>/) stand on both; `harness` stands on all three, and inside
 it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the
 contract (filters/*.h) knows no family, and a family knows the contract, filters/simd, filters/theory
-and itself.
+and itself; filters/peers, the filters of other libraries, knows those of ours that are alike.
 """
 
 import ast
@@ -83,6 +83,8 @@ def may_include(source: str, target: str) -> str | None:
                 return None
             return "what a filter is made of does not know the catalogue"
         if there in ("filters", *FILTER_MACHINERY) or there == here:
+            return None
+        if here == "filters/peers":
             return None
         if here == "filters":
             return f"the contract knows no family: {there}/"

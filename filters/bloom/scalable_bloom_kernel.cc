@@ -3,12 +3,12 @@
 // the next.
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "filters/growing/scalable_bloom_kernel.cc"
+#define HWY_TARGET_INCLUDE "filters/bloom/scalable_bloom_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
 #include "filters/bloom/probe_chain-inl.h"
 #include "filters/bloom/probe_rounds-inl.h"
-#include "filters/growing/scalable_bloom.h"
+#include "filters/bloom/scalable_bloom.h"
 #include "filters/simd/loops-inl.h"
 #include "hwy/highway.h"
 

@@ -1,5 +1,5 @@
-#ifndef FILTERBENCH_FILTERS_GROWING_TAFFY_BLOCK_H_
-#define FILTERBENCH_FILTERS_GROWING_TAFFY_BLOCK_H_
+#ifndef FILTERBENCH_FILTERS_BLOOM_TAFFY_BLOCK_H_
+#define FILTERBENCH_FILTERS_BLOOM_TAFFY_BLOCK_H_
 
 // Taffy block filter: split block filters that double, under one bound of the rate.
 //
@@ -158,4 +158,4 @@ class TaffyBlock {
 
 }  // namespace filterbench
 
-#endif  // FILTERBENCH_FILTERS_GROWING_TAFFY_BLOCK_H_
+#endif  // FILTERBENCH_FILTERS_BLOOM_TAFFY_BLOCK_H_

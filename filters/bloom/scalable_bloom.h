@@ -1,5 +1,5 @@
-#ifndef FILTERBENCH_FILTERS_GROWING_SCALABLE_BLOOM_H_
-#define FILTERBENCH_FILTERS_GROWING_SCALABLE_BLOOM_H_
+#ifndef FILTERBENCH_FILTERS_BLOOM_SCALABLE_BLOOM_H_
+#define FILTERBENCH_FILTERS_BLOOM_SCALABLE_BLOOM_H_
 
 // Scalable Bloom filter: layers that are added as keys come, under one bound of the rate.
 //
@@ -172,4 +172,4 @@ class ScalableBloom {
 
 }  // namespace filterbench
 
-#endif  // FILTERBENCH_FILTERS_GROWING_SCALABLE_BLOOM_H_
+#endif  // FILTERBENCH_FILTERS_BLOOM_SCALABLE_BLOOM_H_

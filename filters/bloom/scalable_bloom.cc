@@ -1,4 +1,4 @@
-#include "filters/growing/scalable_bloom.h"
+#include "filters/bloom/scalable_bloom.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <numbers>
 #include <utility>
 
-#include "filters/growing/layered_table.h"
+#include "filters/bloom/layered_table.h"
 #include "filters/simd/prefetch.h"
 #include "filters/theory/growing.h"
 #include "filters/wire.h"

@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "filters/growing/scalable_bloom.h"
-#include "filters/growing/taffy_block.h"
+#include "filters/bloom/scalable_bloom.h"
+#include "filters/bloom/taffy_block.h"
 #include "filters/test_support.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/blocked_bloom.h"

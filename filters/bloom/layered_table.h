@@ -1,5 +1,5 @@
-#ifndef FILTERBENCH_FILTERS_GROWING_LAYERED_TABLE_H_
-#define FILTERBENCH_FILTERS_GROWING_LAYERED_TABLE_H_
+#ifndef FILTERBENCH_FILTERS_BLOOM_LAYERED_TABLE_H_
+#define FILTERBENCH_FILTERS_BLOOM_LAYERED_TABLE_H_
 
 // Layers of a growing filter, one behind the other in one table.
 //
@@ -24,4 +24,4 @@ inline Result<AlignedTable> Extended(const AlignedTable& table, uint64_t more_by
 
 }  // namespace filterbench
 
-#endif  // FILTERBENCH_FILTERS_GROWING_LAYERED_TABLE_H_
+#endif  // FILTERBENCH_FILTERS_BLOOM_LAYERED_TABLE_H_

@@ -3,10 +3,10 @@
 // asked for before this one is tested.
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "filters/growing/taffy_block_kernel.cc"
+#define HWY_TARGET_INCLUDE "filters/bloom/taffy_block_kernel.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
-#include "filters/growing/taffy_block.h"
+#include "filters/bloom/taffy_block.h"
 #include "filters/simd/loops-inl.h"
 #include "filters/simd/math-inl.h"
 #include "filters/simd/missing-inl.h"

@@ -1,4 +1,4 @@
-#include "filters/growing/taffy_block.h"
+#include "filters/bloom/taffy_block.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <numbers>
 #include <utility>
 
-#include "filters/growing/layered_table.h"
+#include "filters/bloom/layered_table.h"
 #include "filters/simd/prefetch.h"
 #include "filters/theory/blocked_bloom.h"
 #include "filters/theory/growing.h"
