@@ -65,6 +65,10 @@ concept Filter =
       F::kKnobs;
       { params.seed } -> std::convertible_to<uint64_t>;
 
+      // Where values that are in their ranges may contradict each other, there is
+      //   static std::string F::Contradiction(params)
+      // which says how, naming the knobs, or is empty; Build refuses them with the same words.
+
       // Deterministic in (hashes, params); duplicates allowed; bounded work. A reason, not an
       // exception, where the filter cannot be built; one that is beyond its limits is refused with
       // "too large: ..." before a hash is read. Built from nothing it denies every hash, in at most

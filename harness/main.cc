@@ -411,7 +411,7 @@ int main(int argc, char** argv) {
 
   std::string spec;
   CLI::App* plan = app.add_subcommand("plan", "Show what a sweep would measure, and its cost");
-  plan->add_option("spec", spec, "Name of a spec (smoke, quick, kernels, paper) or path of a file")
+  plan->add_option("spec", spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
       ->required();
   plan->add_flag("--json", as_json, "As JSON");
   add_plugins(plan);
@@ -420,7 +420,7 @@ int main(int argc, char** argv) {
   std::string results_root = "results";
   std::string resume;
   CLI::App* run = app.add_subcommand("run", "Measure a sweep; prints the directory of the results");
-  run->add_option("spec", spec, "Name of a spec (smoke, quick, kernels, paper) or path of a file")
+  run->add_option("spec", spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
       ->required();
   run->add_option("--results", results_root, "Where runs are kept")->capture_default_str();
   run->add_option("--resume", resume, "Directory of an unfinished run of the same spec");

@@ -18,7 +18,7 @@
 //
 // and where it needs them
 //
-//   Refusal(params) -> const char*  why parameters that are in range do not go together, or null
+//   Contradiction(params)           as in filters/filter.h
 //   BlocksFor(n, params)            at least 1; by default what bits_per_key asks for
 //
 // The kernel file of a scheme specialises Kernels().
@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -52,8 +53,16 @@ class BlockFilter {
   static constexpr FilterInfo kInfo = Scheme::kInfo;
   static constexpr auto kKnobs = Scheme::kKnobs;
 
+  static std::string Contradiction(const Params& params) {
+    if constexpr (requires { Scheme::Contradiction(params); }) {
+      return Scheme::Contradiction(params);
+    } else {
+      return {};
+    }
+  }
+
   static Result<BlockFilter> Create(uint64_t keys, const Params& params) {
-    if (const char* refusal = Refusal(params)) return Error{refusal};
+    if (std::string problem = Contradiction(params); !problem.empty()) return Error{problem};
     const uint64_t blocks = BlocksFor(keys, params);
     const uint64_t block_bytes = Scheme::BlockBytes(params);
     if (blocks > Scheme::kMaxBlocks) {
@@ -132,9 +141,8 @@ class BlockFilter {
   static Result<BlockFilter> Deserialize(std::span<const std::byte> wire) {
     WireReader reader(wire, kInfo.name, kWireVersion);
     const Params params = ReadParams<BlockFilter>(reader);
-    if (const char* refusal = Refusal(params); reader.ok() && refusal != nullptr) {
-      reader.Refuse("params", refusal);
-    }
+    const std::string problem = Contradiction(params);
+    if (reader.ok() && !problem.empty()) reader.Refuse("params", problem);
     const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
     const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
     const uint64_t blocks = reader.U64("blocks", 1, Scheme::kMaxBlocks);
@@ -197,14 +205,6 @@ class BlockFilter {
     report_ = {.attempts = 1,
                .distinct_keys = inserted_,
                .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
-  }
-
-  static const char* Refusal(const Params& params) {
-    if constexpr (requires { Scheme::Refusal(params); }) {
-      return Scheme::Refusal(params);
-    } else {
-      return nullptr;
-    }
   }
 
   void CountInserted(uint64_t keys) {

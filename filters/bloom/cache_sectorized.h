@@ -124,10 +124,10 @@ struct CacheSectorizedScheme {
   static constexpr uint32_t GroupsOf(const Params& params) {
     return params.groups == Groups::k4 ? 4 : 2;
   }
-  static const char* Refusal(const Params& params) {
+  static std::string Contradiction(const Params& params) {
     if (params.k % GroupsOf(params) != 0) return "k: must be a multiple of groups";
     if (params.k > kMaxProbesPerSector * GroupsOf(params)) return "k: more than 5 times groups";
-    return nullptr;
+    return {};
   }
   static uint64_t BlockBytes(const Params&) { return kWordsPerBlock * sizeof(uint64_t); }
   static uint32_t ProbesFor(const Params& params) {

@@ -14,9 +14,8 @@
 // (LegacyLocalityBloomImpl without extra rotations). Idea: double hashing inside a line, from 32 bits
 // of hash for everything. Limits: one step in 512 is zero and many are even, which costs a fifth of the
 // rate at 10 bits per key, and n / 2^32 more. When it loses: always, to the format that replaced it.
-// It is not in the catalogue: where the number of lines is near a multiple of a large power of two (2^22
-// keys at 24 bits per key), line, start and step are tied and the rate is 2.8 instead of 0.35 %, which
-// its law does not know.
+// Where the number of lines is near a multiple of a large power of two (2^22 keys at 24 bits per key),
+// line, start and step are tied and the rate is 2.8 instead of 0.35 %.
 //
 // `rocksdb_dynamic_bloom`: the filter of memtables (DynamicBloom). Idea: two bits in each of k / 2
 // words of 64 bits, whose indices are the first one's with low bits flipped: few instructions, words
@@ -264,8 +263,8 @@ struct RocksDbDynamicScheme {
 
   // So many that index ^ i stays inside for all i.
   static uint32_t WordsPerBlock(const Params& params) { return std::bit_ceil(params.k / 2); }
-  static const char* Refusal(const Params& params) {
-    return params.k % 2 == 0 ? nullptr : "k: must be even";
+  static std::string Contradiction(const Params& params) {
+    return params.k % 2 == 0 ? "" : "k: must be even";
   }
   static uint64_t BlockBytes(const Params& params) {
     return WordsPerBlock(params) * sizeof(uint64_t);

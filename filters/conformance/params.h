@@ -86,6 +86,26 @@ TYPED_TEST(ParamsJsonTest, RefusesValuesOutsideTheirRange) {
   }
 }
 
+// A plan asks Contradiction, a build refuses for itself: they must agree.
+TYPED_TEST(ParamsJsonTest, BuildRefusesWhatContradicts) {
+  if constexpr (requires(const typename TypeParam::Params& params) {
+                  TypeParam::Contradiction(params);
+                }) {
+    EXPECT_EQ(TypeParam::Contradiction({}), "");
+    const std::vector<uint64_t> hashes = test::TestHashes(0, 1000);
+    for (const auto& [name, params] : test::CornerParams<TypeParam>(0)) {
+      SCOPED_TRACE(name);
+      const std::string contradiction = TypeParam::Contradiction(params);
+      if (contradiction.empty()) continue;
+      const auto built = TypeParam::Build(hashes, params);
+      ASSERT_FALSE(built);
+      EXPECT_EQ(built.error(), contradiction);
+    }
+  } else {
+    GTEST_SKIP() << "no two of its knobs contradict each other";
+  }
+}
+
 TYPED_TEST(ParamsJsonTest, RefusesUnknownNames) {
   const auto read = ParamsFromJson<TypeParam>({{"no_such_knob", 1}});
   ASSERT_FALSE(read);

@@ -309,6 +309,11 @@ BumpedRibbon::BumpedRibbon(const Params& params, uint64_t n, uint64_t round, uin
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
+std::string BumpedRibbon::Contradiction(const Params& params) {
+  const Result<RibbonRequest> request = RibbonRequest::Of(params);
+  return request ? std::string() : request.error();
+}
+
 Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const Params& params) {
   const Result<RibbonRequest> request = RibbonRequest::Of(params);
   if (!request) return Error{request.error()};

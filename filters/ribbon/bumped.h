@@ -218,6 +218,7 @@ class BumpedRibbon {
     }
   };
 
+  static std::string Contradiction(const Params& params);
   static Result<BumpedRibbon> Build(std::span<const uint64_t> hashes, const Params& params);
   static Result<BumpedRibbon> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;

@@ -59,6 +59,11 @@ uint64_t CountDistinct(std::span<const uint64_t> hashes, uint64_t salt,
 
 }  // namespace
 
+std::string Ribbon::Contradiction(const Params& params) {
+  const Result<RibbonRequest> request = RibbonRequest::Of(params);
+  return request ? std::string() : request.error();
+}
+
 Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t enlargements) {
   const Result<RibbonRequest> request = RibbonRequest::Of(params);
   if (!request) return Error{request.error()};

@@ -266,6 +266,7 @@ class Ribbon {
     bool MayContain(uint64_t) const noexcept { return false; }
   };
 
+  static std::string Contradiction(const Params& params);
   static Result<Ribbon> Build(std::span<const uint64_t> hashes, const Params& params);
   static Result<Ribbon> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;

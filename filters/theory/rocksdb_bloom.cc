@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "filters/hash.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/block_loads.h"
 
@@ -100,6 +102,45 @@ RatesByLoad LegacyRatesUpTo(int k, double mean_load) {
   static std::map<int, LegacyRates> cache;
   const std::lock_guard lock(mutex);
   return cache.try_emplace(k, k).first->second.UpTo(LastLoad(mean_load));
+}
+
+// The rate as a mean over drawn lines, keys and queries, each a 32-bit hash of its line: what is true
+// whatever line, a and b have to do with each other. The deviation is the error of the mean.
+FprEstimate DrawnLegacyFpr(uint64_t n, uint64_t lines, int k) {
+  constexpr uint64_t kDrawnLines = 1 << 12;
+  constexpr uint64_t kQueriesPerLine = 128;
+  uint64_t state = 0x5eed;
+  const auto draw = [&] { return Mix64(state += kGoldenGamma); };
+  const double mean_load = static_cast<double>(n) / static_cast<double>(lines);
+  double sum = 0;
+  double sum_of_squares = 0;
+  for (uint64_t i = 0; i < kDrawnLines; ++i) {
+    const uint64_t line = FastRange64(draw(), lines);
+    const uint64_t hashes = ((uint64_t{1} << 32) - line + lines - 1) / lines;
+    const auto hash = [&] {
+      return static_cast<uint32_t>(line + FastRange64(draw(), hashes) * lines);
+    };
+    std::bitset<kLineBits> set;
+    // A Poisson number of keys: exponential gaps until they add up to the mean.
+    for (double at = 0;;) {
+      at -= std::log1p(-std::ldexp(static_cast<double>(draw() >> 11), -53));
+      if (at > mean_load) break;
+      const uint32_t key = hash();
+      for (int j = 0; j < k; ++j) set.set((key + j * std::rotr(key, 17)) % kLineBits);
+    }
+    int covered = 0;
+    for (uint64_t query = 0; query < kQueriesPerLine; ++query) {
+      const uint32_t key = hash();
+      int j = 0;
+      while (j < k && set.test((key + j * std::rotr(key, 17)) % kLineBits)) ++j;
+      covered += j == k ? 1 : 0;
+    }
+    const double rate = covered / static_cast<double>(kQueriesPerLine);
+    sum += rate;
+    sum_of_squares += rate * rate;
+  }
+  const double mean = sum / kDrawnLines;
+  return {mean, std::sqrt((sum_of_squares / kDrawnLines - mean * mean) / kDrawnLines)};
 }
 
 // --- Pairs in words ---
@@ -230,8 +271,16 @@ double RocksDbBloomFpr(double bits_per_key, int k) {
 FprEstimate RocksDbLegacyFpr(uint64_t n, uint64_t lines, int k) {
   const double load = static_cast<double>(n) / static_cast<double>(lines);
   const double same_pair = load / (kLineBits * kLineBits);
-  return WithSameHash(FprOfBlocks(n, BlocksOf32Bits(lines), LegacyRatesUpTo(k, load)),
-                      std::max(0.0, HashCollisionFpr(n, 32) - same_pair));
+  const FprEstimate law =
+      WithSameHash(FprOfBlocks(n, BlocksOf32Bits(lines), LegacyRatesUpTo(k, load)),
+                   std::max(0.0, HashCollisionFpr(n, 32) - same_pair));
+  constexpr uint64_t kFewLines = 64;  // 2^26 hashes and more to a line: a and b take all values
+  constexpr double kFull = 0.99;  // whatever ties them, nothing is left to be wrong
+  if (lines < kFewLines || law.mean > kFull) return law;
+  const FprEstimate drawn = DrawnLegacyFpr(n, lines, k);
+  constexpr double kContradicts = 5;
+  if (std::abs(drawn.mean - law.mean) <= kContradicts * drawn.instance_sd) return law;
+  return {drawn.mean, std::hypot(drawn.instance_sd, law.instance_sd)};
 }
 
 double RocksDbLegacyFpr(double bits_per_key, int k) {

@@ -46,6 +46,9 @@ Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& poin
   for (json& combination : combinations) {
     const Result<json> complete = type.CompleteParams(combination);
     if (!complete) return spec.source.At(pointer, complete.error());
+    if (const std::string problem = type.Contradiction(*complete); !problem.empty()) {
+      return spec.source.At(pointer, problem);
+    }
     combination = *complete;
   }
   return combinations;

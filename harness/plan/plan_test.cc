@@ -117,6 +117,27 @@ TEST(MakePlan, FiltersThatHashKeysAreBuiltFromThem) {
   EXPECT_EQ(cases("classic_bloom"), 2u);
 }
 
+TEST(MakePlan, OverfillTakesItsFillsAndAnswersForStaticFilters) {
+  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}, "xor": {}}, "keys": 1000,
+      "modes": ["overfill", "build"]}]})");
+  std::set<double> fills;
+  for (const Case& work : plan.cases) {
+    if (work.fill) fills.insert(*work.fill);
+    EXPECT_EQ(work.given_keys(), work.fill ? static_cast<uint64_t>(1000 * *work.fill) : 1000u);
+  }
+  EXPECT_EQ(fills, (std::set<double>{0.5, 1, 1.5, 2, 3}));
+  ASSERT_EQ(plan.skipped.size(), 5u);
+  EXPECT_THAT(plan.skipped[0].reason, HasSubstr("xor takes no single keys"));
+}
+
+// Lookups are measured at a fill where one is asked for, on a filter of their own.
+TEST(MakePlan, LookupsAtAFill) {
+  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"cuckoo": {}}, "keys": 1000,
+      "modes": ["overfill", "lookup_batched", "build"], "fills": [0.5, 1]}]})");
+  EXPECT_EQ(plan.cases.size(), 3u);  // two fills, and the build
+  EXPECT_EQ(plan.points(), 2u + 2u + 1u);
+}
+
 TEST(MakePlan, APresetHasExactlyItsParameters) {
   const Plan plan = PlanOf(R"({"sweeps": [{
       "filters": [{"preset": "cassandra-0.01"}, {"preset": "leveldb-builtin"},
@@ -183,6 +204,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.json:3: sweeps[0].filters.km_bloom.probing: ", "plain, enhanced"},
         BadPlan{"ParamsNoObject", "\"filters\": {\n\"blocked_bloom\": 8}",
                 "my.json:3: sweeps[0].filters.blocked_bloom: ", "must be an object"},
+        BadPlan{"Contradiction",
+                "\"filters\": {\n\"ribbon\": {\"fpr\": 0.01, \"columns\": 8}}",
+                "my.json:3: sweeps[0].filters.ribbon: ", "contradict each other"},
         BadPlan{"UnknownFilterOfAList", "\"filters\": [{\"params\": {},\n\"filter\": \"km_blom\"}]",
                 "my.json:3: sweeps[0].filters[0].filter: ", "did you mean 'km_bloom'?"},
         BadPlan{"UnknownParameterOfAList",

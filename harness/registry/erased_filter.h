@@ -87,6 +87,8 @@ class FilterType {
 
   // All knobs of the given ones, defaults filled in; the error starts with the knob's name.
   virtual Result<nlohmann::json> CompleteParams(const nlohmann::json& params) const = 0;
+  // How complete parameters contradict each other; empty if they do not.
+  virtual std::string Contradiction(const nlohmann::json& params) const = 0;
   // `params` as CompleteParams gives them. Keys in the form of their hashing: hashes, unless
   // hashes_keys().
   virtual Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys,

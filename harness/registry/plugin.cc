@@ -208,6 +208,8 @@ class PluginType final : public FilterType {
     return complete;
   }
 
+  std::string Contradiction(const json&) const override { return {}; }
+
   Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const json& params,
                                              uint64_t seed) const override {
     return Made(keys.words.size(), [&](const double* values, char* reason) {

@@ -139,6 +139,14 @@ class Type final : public FilterType {
     return ParamsToJson<F>(*parsed);
   }
 
+  std::string Contradiction(const nlohmann::json& params) const override {
+    if constexpr (requires(const typename F::Params& parsed) { F::Contradiction(parsed); }) {
+      const Result<typename F::Params> parsed = ParamsFromJson<F>(params);
+      return parsed ? F::Contradiction(*parsed) : parsed.error();
+    }
+    return {};
+  }
+
   Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const nlohmann::json& params,
                                              uint64_t seed) const override {
     return Erase(params, seed,
