@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -319,7 +320,9 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
   if (const auto error = directory->WriteSummary(Summarise(*manifest, samples->samples))) {
     return Complain(error->message, kExitIncomplete);
   }
-  if (const auto error = directory->WriteTheory(TheoryCurves())) {
+  std::set<std::string> filters;
+  for (const Sample& sample : samples->samples) filters.insert(sample.point.filter);
+  if (const auto error = directory->WriteTheory(TheoryCurves(filters))) {
     return Complain(error->message, kExitIncomplete);
   }
   // Of the whole run, reused samples included: a resumed run is as good as all of it.

@@ -200,9 +200,9 @@ struct RocksDbLegacyScheme {
     return theory::RocksDbLegacyFpr(n, blocks, static_cast<int>(probes));
   }
   static std::optional<double> TheoryFpr(double bits_per_key) {
-    if (bits_per_key > kMaxBitsPerKey) return std::nullopt;
-    return theory::RocksDbLegacyFpr(bits_per_key,
-                                    static_cast<int>(ProbesFor({.bits_per_key = bits_per_key})));
+    if (bits_per_key < 1 || bits_per_key > kMaxBitsPerKey) return std::nullopt;
+    const double whole = std::floor(bits_per_key);  // what the budget buys
+    return theory::RocksDbLegacyFpr(whole, static_cast<int>(ProbesFor({.bits_per_key = whole})));
   }
 };
 

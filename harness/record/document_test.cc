@@ -128,12 +128,14 @@ TEST(TheoryCurves, ObeyTheirSchemaAndHoldTheBound) {
   EXPECT_EQ(bound["points"].size(), 4 * 22 + 1u);
   EXPECT_EQ(bound["points"].front(), json({{"bits_per_key", 2.0}, {"fpr", 0.25}}));
   EXPECT_EQ(bound["points"].back()["bits_per_key"], 24.0);
-  // No filter beats the bound, and more bits never make it worse.
+  // No filter beats the bound. More bits make none worse, but for systems whose rule for k overdoes
+  // it: RocksDB's legacy filter loses 4.7 % of the rate from 23 to 24 bits per key.
+  constexpr double kWorstStep = 1.05;
   for (const json& curve : theory["curves"]) {
     double last = 1;
     for (const json& point : curve["points"]) {
       EXPECT_GE(point["fpr"].get<double>(), std::exp2(-point["bits_per_key"].get<double>()));
-      EXPECT_LE(point["fpr"].get<double>(), last) << curve["label"] << point;
+      EXPECT_LE(point["fpr"].get<double>(), last * kWorstStep) << curve["label"] << point;
       last = point["fpr"].get<double>();
     }
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "filters/catalogue.h"
 #include "filters/filter.h"
@@ -25,11 +26,12 @@ json Points(FprAt fpr_at) {
   return points;
 }
 
-}  // namespace
-
-json TheoryCurves() {
+// Of the filters for which `wanted` says so.
+template <class Wanted>
+json CurvesOf(const Wanted& wanted) {
   json curves = json::array();
   Catalogue::ForEach([&]<class F>() {
+    if (!wanted(std::string(F::kInfo.name))) return;
     json points = Points(&F::TheoryFpr);
     if (points.empty()) return;
     curves.push_back({{"filter", F::kInfo.name},
@@ -46,6 +48,16 @@ json TheoryCurves() {
           return std::exp2(-bits_per_key);
         })}});
   return {{"schema", "filterbench/theory/1"}, {"curves", std::move(curves)}};
+}
+
+}  // namespace
+
+json TheoryCurves() {
+  return CurvesOf([](const std::string&) { return true; });
+}
+
+json TheoryCurves(const std::set<std::string>& filters) {
+  return CurvesOf([&](const std::string& name) { return filters.contains(name); });
 }
 
 }  // namespace filterbench
