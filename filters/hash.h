@@ -36,8 +36,8 @@ inline uint64_t HashBytes(std::string_view key, uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
 }
 
-// 2^64 over the golden ratio, made odd: successive multiples of it are spread evenly (Knuth, The Art
-// of Computer Programming 3, section 6.4).
+// 2^64 over the golden ratio, made odd: successive multiples of it are spread evenly (Knuth, The
+// Art of Computer Programming 3, section 6.4).
 inline constexpr uint64_t kGoldenGamma = 0x9e3779b97f4a7c15ULL;
 
 // The finalizer of MurmurHash3 (Appleby): a bijection of 64-bit words that mixes every input bit

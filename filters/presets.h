@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_PRESETS_H_
 #define FILTERBENCH_FILTERS_PRESETS_H_
 
-// Filters as named systems use them, each with exactly its parameters: filters/presets.json, which the
-// build embeds.
+// Filters as named systems use them, each with exactly its parameters: filters/presets.json, which
+// the build embeds.
 
 #include <optional>
 #include <span>

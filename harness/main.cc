@@ -1,4 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | verify | export. Data goes to stdout, talk to
+// stderr.
 
 #include <unistd.h>
 
@@ -138,8 +139,9 @@ int List(bool as_json) {
                type->can_insert() ? "; insert" : "", type->can_erase() ? ", erase" : "",
                type->can_stream() ? "; built in pieces" : "");
     if (const auto names = TargetsByReference(*type); !names.empty()) {
-      fmt::print("  scalar   vectors do not help batched lookups on {}: the scalar reference is used\n",
-                 fmt::join(names, ", "));
+      fmt::print(
+          "  scalar   vectors do not help batched lookups on {}: the scalar reference is used\n",
+          fmt::join(names, ", "));
     }
     fmt::print("  source   {}\n", info.source);
     fmt::print("  FPR      {}; {} hash bits\n", info.fpr_formula, info.hash_bits);
@@ -227,8 +229,8 @@ int PrintPlan(const std::string& spec_name, bool as_json) {
   }
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
-    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name, work.keys,
-               fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
+    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
+               work.keys, fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
                Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
@@ -434,7 +436,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   CLI::App* verify = app.add_subcommand(
       "verify", "Check filters against the rules that all must keep, in plain words");
-  verify->add_option("filters", names, "Names; all filters of the plug-ins, or all, if none is given");
+  verify->add_option("filters", names,
+                     "Names; all filters of the plug-ins, or all, if none is given");
   add_plugins(verify);
   verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
 

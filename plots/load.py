@@ -21,18 +21,18 @@ import pandas
 from plots import selection
 
 SCHEMA_VERSION = 1
-STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory", "invalid",
-            "skipped")
+STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory",
+            "invalid", "skipped")
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
 _MODES_WITHOUT_LOOKUPS = ("build", "overfill")
 
 _POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
                "reason", "floor_reason", "floor_from"]
-_POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes", "ns_per_op", "ns_per_op_low",
-                  "ns_per_op_high", "confidence", "floor_ns_per_op", "floor_ratio", "size_bytes",
-                  "bits_per_key", "build_ns_per_key", "fpr_expected", "fpr_measured", "fpr_low",
-                  "fpr_high", "false_positives", "queries"]
+_POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
+                  "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "floor_ns_per_op",
+                  "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
+                  "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "round", "seed", "status", "reason",
                    "ns_per_op"]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
@@ -66,8 +66,8 @@ class Run:
     best_target: str | None
     caches: list[Cache]
     points: pandas.DataFrame   # one flat row per point of summary.json that was built at once
-    filled: pandas.DataFrame   # the same for points that were filled key by key: they have a `fill`,
-                               # and `keys_held` is the least over the rounds
+    filled: pandas.DataFrame   # the same for points that were filled key by key; they have a
+                               # `fill`, and `keys_held` is the least over the rounds
     samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
@@ -100,7 +100,8 @@ def load_run(path):
         cpu_brand=environment.object("cpu").field("brand", str, None),
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
         points=points[~is_filled].reset_index(drop=True),
-        filled=points[is_filled].reset_index(drop=True), samples=_read_samples(path / "samples.jsonl", name, notes),
+        filled=points[is_filled].reset_index(drop=True),
+        samples=_read_samples(path / "samples.jsonl", name, notes),
         theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
 
 
@@ -329,6 +330,9 @@ def _whole_numbers(node, name):
 def _read_point(entry, run, machine):
     point = entry.object("point")
     params = point.object("params").value
+    preset = point.field("preset", str, None)
+    if preset is not None:  # tells it from points that chose the same parameters by themselves
+        params = {**params, "preset": preset}
     mode = point.choice("mode", MODES)
     status = entry.choice("status", STATUSES)
     key_set = point.object("key_set")

@@ -59,6 +59,35 @@ def test_unknown_is_nan_and_never_zero(make_run):
     assert math.isnan(row["build_ns_per_key"]) and math.isnan(row["ns_per_op_low"])
 
 
+# A filter that is filled beyond its size must not stand in a figure as if it had been built so.
+def test_filled_points_stand_apart(make_run):
+    points = testing.tiny_points()
+    points[0]["point"]["fill"] = 2.5
+    points[0]["keys_held"] = [2500, 2400]
+    run = make_run(points)
+    assert len(run.points) == len(points) - 1 and run.points["fill"].isna().all()
+    (row,) = run.filled.to_dict("records")
+    assert row["point_id"] == points[0]["point_id"]
+    assert (row["fill"], row["keys_held"]) == (2.5, 2400)
+
+
+@pytest.mark.parametrize("held", [None, 5, ["many"], [1.5], [-1]])
+def test_keys_held_are_whole_numbers(tiny_run_path, held):
+    def change(summary):
+        summary["points"][0]["point"]["fill"] = 2
+        summary["points"][0]["keys_held"] = held
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == "points[0].keys_held"
+
+
+def test_a_preset_is_another_variant_of_its_filter(make_run):
+    points = testing.tiny_points()
+    points[0]["point"]["preset"] = "cassandra-0.01"
+    row = make_run(points).points.iloc[0]
+    assert row["param.preset"] == "cassandra-0.01"
+    assert "preset=cassandra-0.01" in row["params_label"]
+
+
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_not_finite_numbers_are_named_with_file_line_and_field(tiny_run_path, literal):
     file = tiny_run_path / "summary.json"

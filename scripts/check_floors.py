@@ -9,8 +9,8 @@ Floors, from the ground up (DESIGN.md): `filters` and the keys and lookups of `w
 nothing of each other or of the harness, but for the two headers that speak of hashes and errors;
 application workloads (workloads/<name>/) stand on both; `harness` stands on all three, and inside
 it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the
-contract (filters/*.h) knows no family, and a family knows the contract, filters/simd, filters/theory
-and itself; filters/peers, the filters of other libraries, knows those of ours that are alike.
+contract (filters/*.h) knows no family, and a family knows the contract, filters/simd,
+filters/theory and itself; filters/peers, the filters of other libraries, knows those of ours that are alike.
 """
 
 import ast

@@ -17,7 +17,9 @@ constexpr size_t kMaxKeyBytes = 64 << 10;
 constexpr uint64_t kGeneratedKeys = uint64_t{1} << 63;
 
 // A bijection of the index for each seed.
-uint64_t MixedId(uint64_t index, uint64_t seed) { return Mix64(index ^ Mix64(seed + kGoldenGamma)); }
+uint64_t MixedId(uint64_t index, uint64_t seed) {
+  return Mix64(index ^ Mix64(seed + kGoldenGamma));
+}
 
 // Fills `out` with a string that is a bijection of `id` in its first 8 bytes, as letters and digits
 // would not be: byte strings of a store (hashes, encoded numbers) use all byte values.

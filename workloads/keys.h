@@ -48,9 +48,9 @@ struct ByteKeyArena {
 
 class KeySet {
  public:
-  // Reads the file of a kFile set, whose digest must be that of the spec unless that is empty; other
-  // kinds cannot fail for length_bytes in 8..4096. The keys of
-  // a file are shuffled with `seed`, so that the first n of them are a sample of it.
+  // Reads the file of a kFile set, whose digest must be that of the spec unless that is empty;
+  // other kinds cannot fail for length_bytes in 8..4096. The keys of a file are shuffled with
+  // `seed`, so that the first n of them are a sample of it.
   static Result<KeySet> Open(const KeySetSpec& spec, uint64_t seed);
 
   // As it was opened, a file with its digest.

@@ -8,7 +8,8 @@
 namespace filterbench {
 namespace {
 
-// A string of bits in which every window of kMaskBits has kMinSet to kMaxSet ones, as Arrow draws it.
+// A string of bits in which every window of kMaskBits has kMinSet to kMaxSet ones, as Arrow draws
+// it.
 class MaskStringMaker {
  public:
   MaskStringMaker() : engine_(Seeded()) {

@@ -3,14 +3,16 @@
 
 // The Bloom filter of Apache Arrow's hash joins (Acero), bit by bit.
 //
-// Idea: a word of 64 bits per key, as in a register-blocked filter, but the bits of a key are looked up
-// instead of computed: 10 bits of its hash choose one of 1024 masks of four or five bits, six more
-// rotate it. Masks are windows of one string of bits that overlap, so that the table has 136 bytes.
+// Idea: a word of 64 bits per key, as in a register-blocked filter, but the bits of a key are
+// looked up instead of computed: 10 bits of its hash choose one of 1024 masks of four or five bits,
+// six more rotate it. Masks are windows of one string of bits that overlap, so that the table has
+// 136 bytes.
 // Source: Apache Arrow, cpp/src/arrow/acero/bloom_filter.{h,cc}. Its folding of sparse filters into
 // halves is left out: a filter here knows its number of keys.
-// Limits: a power of two of words, at least `min_bits_per_key` for each key and up to twice that; 2^16
-// different keys per word, which neighbours in the string make more alike than chance. When it loses:
-// where size counts, and to split blocks wherever a false positive costs more than some nanoseconds.
+// Limits: a power of two of words, at least `min_bits_per_key` for each key and up to twice that;
+// 2^16 different keys per word, which neighbours in the string make more alike than chance. When it
+// loses: where size counts, and to split blocks wherever a false positive costs more than some
+// nanoseconds.
 
 #include <algorithm>
 #include <bit>
@@ -49,7 +51,8 @@ struct AceroScheme {
   static constexpr uint64_t kMaxBlocks = uint64_t{1} << 34;  // 2^40 bits
   static constexpr uint64_t kMinBlocks = 8;
 
-  // Masks are the 57 bits from bit i on, so that one load of eight bytes from byte i / 8 on has them.
+  // Masks are the 57 bits from bit i on, so that one load of eight bytes from byte i / 8 on has
+  // them.
   static constexpr int kMasks = 1024;
   static constexpr int kMaskBits = 57;
   static constexpr int kMinSet = 4;

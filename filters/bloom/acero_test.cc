@@ -57,7 +57,8 @@ TEST(AceroBloomTest, MasksAreThoseOfTheDescription) {
   }
 }
 
-// The description's distribution is the library's: these are the words that it draws with libstdc++.
+// The description's distribution is the library's: these are the words that it draws with
+// libstdc++.
 TEST(AceroBloomTest, TheStringIsTheSameEverywhere) {
   uint64_t words[3];
   std::memcpy(words, AceroScheme::MaskString(), sizeof(words));

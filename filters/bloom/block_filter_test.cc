@@ -19,9 +19,9 @@ namespace {
 
 template <class F>
 class BlockFilterTest : public ::testing::Test {};
-using BlockFilters =
-    ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked, CacheSectorized,
-                     RocksDbBloom, RocksDbLegacyBloom, RocksDbDynamicBloom, AceroBloom, ImpalaBloom>;
+using BlockFilters = ::testing::Types<BlockedBloom, SplitBlock, SplitBlock512, RegisterBlocked,
+                                      CacheSectorized, RocksDbBloom, RocksDbLegacyBloom,
+                                      RocksDbDynamicBloom, AceroBloom, ImpalaBloom>;
 TYPED_TEST_SUITE(BlockFilterTest, BlockFilters, test::FilterNames);
 
 // Those whose block is decided by the hash from its highest bit on.
@@ -62,8 +62,8 @@ TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   }
 }
 
-// Threads divide the blocks: the first and the last hash of every block are where one of them could be
-// left out.
+// Threads divide the blocks: the first and the last hash of every block are where one of them could
+// be left out.
 TYPED_TEST(OrderedBlocksTest, HashesAtTheEdgesOfBlocksAreInserted) {
   const auto filter = TypeParam::Create(500, {.bits_per_key = 10});
   ASSERT_TRUE(filter) << filter.error();

@@ -1,4 +1,5 @@
-// Lookups of BlockedBloom in vectors, all probes of a key at once (filters/bloom/line_lookup-inl.h).
+// Lookups of BlockedBloom in vectors, all probes of a key at once
+// (filters/bloom/line_lookup-inl.h).
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/bloom/blocked_kernel.cc"

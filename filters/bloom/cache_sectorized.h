@@ -3,15 +3,15 @@
 
 // Cache-sectorized Bloom filter: a key has its bits in a few words of one cache line.
 //
-// Idea: the eight words of a 512-bit block form z groups; in each group the hash chooses one word and
-// k / z bits in it. A lookup reads z words, not eight, so that vectors over keys need z gathers and z
-// comparisons, at any k; and it has more places for bits than a split block of k words.
+// Idea: the eight words of a 512-bit block form z groups; in each group the hash chooses one word
+// and k / z bits in it. A lookup reads z words, not eight, so that vectors over keys need z gathers
+// and z comparisons, at any k; and it has more places for bits than a split block of k words.
 // Source: Lang, Neumann, Kemper, Boncz, "Performance-Optimal Filtering: Bloom Overtakes Cuckoo at
 // High Throughput", 2019, the section on cache-sectorization.
-// Limits: a word's load varies more than that of its block, which costs accuracy: at 10 bits per key
-// 1.11 % for z = 2 and 1.06 % for z = 4, where a blocked filter of the same line has 0.97 %. k is a
-// multiple of z. When it loses: where registers hold whole lines (a blocked filter is then as fast
-// and more accurate), and with 128-bit vectors, which gain little from words of several keys.
+// Limits: a word's load varies more than that of its block, which costs accuracy: at 10 bits per
+// key 1.11 % for z = 2 and 1.06 % for z = 4, where a blocked filter of the same line has 0.97 %. k
+// is a multiple of z. When it loses: where registers hold whole lines (a blocked filter is then as
+// fast and more accurate), and with 128-bit vectors, which gain little from words of several keys.
 
 #include <array>
 #include <cstddef>
@@ -66,8 +66,8 @@ struct CacheSectorizedScheme {
     return (once ^ once >> kShift) * kSecondMultiplier;
   }
 
-  // A view that knows the number of groups. Fields are, from the top, the word in the group and then
-  // six bits for each bit in it: 2 + 5 * 6 bits at most.
+  // A view that knows the number of groups. Fields are, from the top, the word in the group and
+  // then six bits for each bit in it: 2 + 5 * 6 bits at most.
   template <uint32_t kGroupsOfView>
   struct GroupedView {
     static constexpr uint32_t kGroups = kGroupsOfView;

@@ -1,5 +1,5 @@
-// Lookups of CacheSectorized in vectors over keys: word indices and masks of all groups, for as many
-// keys as there are lanes of 64 bits.
+// Lookups of CacheSectorized in vectors over keys: word indices and masks of all groups, for as
+// many keys as there are lanes of 64 bits.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/bloom/cache_sectorized_kernel.cc"

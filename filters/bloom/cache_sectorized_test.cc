@@ -97,8 +97,8 @@ TEST(CacheSectorizedTheory, OneKeyByHand) {
   EXPECT_NEAR(theory::CacheSectorizedFpr(1, 3, 4, 2).mean, std::pow(two / 2, 4) / 3, 1e-15);
 }
 
-// Eight sectors that are full lines of their own would be register-blocked words; all laws of blocks
-// lie between that of words and that of whole lines.
+// Eight sectors that are full lines of their own would be register-blocked words; all laws of
+// blocks lie between that of words and that of whole lines.
 TEST(CacheSectorizedTheory, LiesBetweenWordsAndLines) {
   for (const double bits : {6.0, 8.0, 10.0, 12.0, 16.0}) {
     const double line =

@@ -9,10 +9,10 @@
 // 2006. `enhanced` is enhanced double hashing: the step grows by i after probe i (Dillinger,
 // Manolios, "Bloom Filters in Probabilistic Verification", 2004, section 5.2).
 // Limits: keys whose probes coincide twice tend to coincide more often, which costs `plain` 7 % of
-// the FPR at m = 1024, k = 7, 14 % at m = 512, and more for greater k (filters/theory/bloom.h). That
-// floor shows below some 1e5 bits; `enhanced` keeps only the part n / m^2 of it, of keys that share
-// a and b. When it loses: a lookup misses the cache twice when negative and k times when positive,
-// where a blocked filter misses once.
+// the FPR at m = 1024, k = 7, 14 % at m = 512, and more for greater k (filters/theory/bloom.h).
+// That floor shows below some 1e5 bits; `enhanced` keeps only the part n / m^2 of it, of keys that
+// share a and b. When it loses: a lookup misses the cache twice when negative and k times when
+// positive, where a blocked filter misses once.
 
 #include <cstddef>
 #include <cstdint>

@@ -3,19 +3,19 @@
 
 // LevelDB's Bloom filter, bit by bit: the bytes that its built-in policy stores.
 //
-// Idea: one 32-bit hash h of the key, k = 0.69 bits_per_key probes h + i d mod 2^32 with d = h rotated
-// right by 17, each taken modulo the number of bits, which is a multiple of 8 and at least 64. The
-// last byte of the filter is k.
-// Source: LevelDB, util/bloom.cc and util/hash.cc (version 1.23).
-// Keys: the hash is LevelDB's own, over the whole byte string, or over the eight little-endian bytes
-// of an integer: a 64-bit hash is a key of eight bytes like any other, so that each table equals
-// what the library makes of those bytes (LevelDbPeer). `system_bloom` with `hash: one_32` takes the
-// lower half of a 64-bit hash instead, for which it has the same probes.
+// Idea: one 32-bit hash h of the key, k = 0.69 bits_per_key probes h + i d mod 2^32 with d = h
+// rotated right by 17, each taken modulo the number of bits, which is a multiple of 8 and at least
+// 64. The last byte of the filter is k.
+// Source: LevelDB, util/bloom.cc and util/hash.cc (version 1.23). Keys: the hash is LevelDB's own,
+// over the whole byte string, or over the eight little-endian bytes of an integer: a 64-bit hash is
+// a key of eight bytes like any other, so that each table equals what the library makes of those
+// bytes (LevelDbPeer). `system_bloom` with `hash: one_32` takes the lower half of a 64-bit hash
+// instead, for which it has the same probes.
 // Limits: 32 bits of hash, a floor of n / 2^32; k is rounded down (6 at 10 bits per key, where 7 is
-// the optimum); no bit beyond 2^32 is ever set. h + 2 d is a multiple of 65537 but for wraps: the third
-// probe has 3 2^16 values, all of them set from some 1e5 keys on (1.2 to 1.5 % instead of 0.84 % at
-// 1e5 keys, up to 2 % at 3e5). The filters that LevelDB makes, one for 2 KiB of data, stay below that
-// and have a rate some percent above the classic one: filters/theory/systems.h.
+// the optimum); no bit beyond 2^32 is ever set. h + 2 d is a multiple of 65537 but for wraps: the
+// third probe has 3 2^16 values, all of them set from some 1e5 keys on (1.2 to 1.5 % instead of
+// 0.84 % at 1e5 keys, up to 2 % at 3e5). The filters that LevelDB makes, one for 2 KiB of data,
+// stay below that and have a rate some percent above the classic one: filters/theory/systems.h.
 // When it loses: k cache misses to a positive lookup, and a remainder to each probe.
 
 #include <bit>
@@ -44,8 +44,9 @@ class LevelDbBloom {
       .name = "leveldb_bloom",
       .summary = "LevelDB's built-in Bloom filter, bit by bit, with LevelDB's own hash of the key",
       .source = "LevelDB 1.23, util/bloom.cc, util/hash.cc",
-      .fpr_formula = "classic rate of positions h mod m, plus what pairs of keys on one progression "
-                     "share (Dillinger, Manolios 2004), plus n / 2^32 for equal hashes",
+      .fpr_formula =
+          "classic rate of positions h mod m, plus what pairs of keys on one progression "
+          "share (Dillinger, Manolios 2004), plus n / 2^32 for equal hashes",
       .hash_bits = 32,
   };
 

@@ -1,4 +1,5 @@
-// What LevelDbBloom promises beyond the contract of every filter: LevelDB's bytes and LevelDB's rate.
+// What LevelDbBloom promises beyond the contract of every filter: LevelDB's bytes and LevelDB's
+// rate.
 
 #include "filters/bloom/leveldb_bloom.h"
 
@@ -28,7 +29,8 @@ std::vector<std::string> Strings(size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const size_t length = i % 97 == 0 ? 1000 + i : i % 41;
     for (size_t j = 0; j < length; ++j) {
-      strings[i].push_back(static_cast<char>(test::TestHash(i * 1000 + j) | (j % 3 == 0 ? 0x80 : 0)));
+      strings[i].push_back(
+          static_cast<char>(test::TestHash(i * 1000 + j) | (j % 3 == 0 ? 0x80 : 0)));
     }
   }
   return strings;
@@ -159,8 +161,8 @@ TEST(LevelDbBloomTest, PiecesAndThreadsLeaveTheSameBytes) {
 }
 
 // The mean over many small filters, as LevelDB has them: far enough from the classic rate for the
-// difference to be seen, and closer to theory than to that. Theory is of first order in 1 / bits: 2 %
-// at these sizes. Sizes that 3 and 5 divide, and one that neither does.
+// difference to be seen, and closer to theory than to that. Theory is of first order in 1 / bits: 2
+// % at these sizes. Sizes that 3 and 5 divide, and one that neither does.
 TEST(LevelDbBloomTest, SmallFiltersHaveTheRateOfTheory) {
   for (const uint64_t keys : {202, 201, 203}) {
     constexpr int kFilters = 1500;

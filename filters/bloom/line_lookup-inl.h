@@ -1,6 +1,6 @@
 // Probes anywhere in a block of 512 bits, all of a key at once, compiled once per target: the
-// multipliers of the probes fill one or more vectors of 32-bit lanes; a lane computes its position in
-// the block, takes the 32-bit word there and tests its bit.
+// multipliers of the probes fill one or more vectors of 32-bit lanes; a lane computes its position
+// in the block, takes the 32-bit word there and tests its bit.
 
 #if defined(FILTERBENCH_FILTERS_BLOOM_LINE_LOOKUP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FILTERBENCH_FILTERS_BLOOM_LINE_LOOKUP_INL_H_
@@ -79,8 +79,8 @@ class LineProbeVectors {
     return hn::AndNot(words, probes.bits);
   }
 
-  // Calls `use` with the number of vectors, where that is one or two as a constant: the usual k take
-  // no loop.
+  // Calls `use` with the number of vectors, where that is one or two as a constant: the usual k
+  // take no loop.
   template <class Use>
   HWY_INLINE uint64_t WithVectors(const Use& use) const {
     return CallUpTo<1>(use);
@@ -104,7 +104,8 @@ class LineProbeVectors {
   HWY_ALIGN uint32_t bits_[kLanesOfProbes];
 };
 
-// Lookups of a filter whose keys lie in one line each. The View has, beyond what a BlockFilter needs,
+// Lookups of a filter whose keys lie in one line each. The View has, beyond what a BlockFilter
+// needs,
 //   words, k, kMaxProbes
 //   ProbeHash(hash)        what the probes are multiples of
 //   kLineByLowHalf         the line is chosen by 32 bits, the low half of the hash, not by all bits

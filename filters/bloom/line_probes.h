@@ -3,9 +3,9 @@
 
 // Probes anywhere in a block of one cache line, from a hash of 32 bits.
 //
-// Multipliers of the probes are powers of the odd number nearest to 2^32 over the golden ratio, from
-// the power 0 on. Probe i is the top 9 bits of the hash times the i-th: uniform, since the multiplier
-// is odd. These are the probes of RocksDB's format version 5, too (FastLocalBloomImpl).
+// Multipliers of the probes are powers of the odd number nearest to 2^32 over the golden ratio,
+// from the power 0 on. Probe i is the top 9 bits of the hash times the i-th: uniform, since the
+// multiplier is odd. These are the probes of RocksDB's format version 5, too (FastLocalBloomImpl).
 
 #include <cstdint>
 

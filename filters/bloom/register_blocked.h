@@ -5,11 +5,11 @@
 //
 // Idea: all k bits of a key lie in one word of 32 or 64 bits, so that a lookup is one load, one AND
 // and one comparison, for several keys per vector.
-// Source: Putze, Sanders, Singler 2007, section 3; Lang, Neumann, Kemper, Boncz, "Performance-Optimal
-// Filtering", 2019.
-// Limits: a word holds few keys and their number varies widely: at 10 bits per key 1.9 % with 64 bits
-// and 3.1 % with 32, against 0.82 % of the classic filter. When it loses: wherever a false positive
-// costs more than some ten nanoseconds, since split blocks are nearly as fast.
+// Source: Putze, Sanders, Singler 2007, section 3; Lang, Neumann, Kemper, Boncz,
+// "Performance-Optimal Filtering", 2019.
+// Limits: a word holds few keys and their number varies widely: at 10 bits per key 1.9 % with 64
+// bits and 3.1 % with 32, against 0.82 % of the classic filter. When it loses: wherever a false
+// positive costs more than some ten nanoseconds, since split blocks are nearly as fast.
 
 #include <algorithm>
 #include <array>
@@ -85,7 +85,8 @@ struct RegisterBlockedScheme {
     template <class Use>
     decltype(auto) Specialize(Use&& use) const {
       if (word_bits == WordBits::k32) {
-        return use(WordView<uint32_t>{reinterpret_cast<const uint32_t*>(table), blocks, k, prefetch});
+        return use(
+            WordView<uint32_t>{reinterpret_cast<const uint32_t*>(table), blocks, k, prefetch});
       }
       return use(WordView<uint64_t>{reinterpret_cast<const uint64_t*>(table), blocks, k, prefetch});
     }

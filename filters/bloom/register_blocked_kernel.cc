@@ -1,5 +1,5 @@
-// Lookups of RegisterBlocked in vectors over keys: words and masks of as many keys as there are lanes
-// of 64 bits, words of 32 bits in the lower half of a lane.
+// Lookups of RegisterBlocked in vectors over keys: words and masks of as many keys as there are
+// lanes of 64 bits, words of 32 bits in the lower half of a lane.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/bloom/register_blocked_kernel.cc"

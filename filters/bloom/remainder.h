@@ -9,9 +9,10 @@
 
 namespace filterbench {
 
-// Of 32-bit words, for any number of bits from 1 on (Lemire, Kaser, Kurz, "Faster remainder by direct
-// computation", 2019, theorem 1: exact where the multiplier has 64 bits). Two multiplications take
-// the place of a division; in a table beyond 2^32 bits the remainder is the word.
+// Of 32-bit words, for any number of bits from 1 on (Lemire, Kaser, Kurz, "Faster remainder by
+// direct computation", 2019, theorem 1: exact where the multiplier has 64 bits). Two
+// multiplications take the place of a division; in a table beyond 2^32 bits the remainder is the
+// word.
 class Remainder32 {
  public:
   explicit constexpr Remainder32(uint64_t bits)

@@ -1,27 +1,28 @@
 #ifndef FILTERBENCH_FILTERS_BLOOM_ROCKSDB_H_
 #define FILTERBENCH_FILTERS_BLOOM_ROCKSDB_H_
 
-// The Bloom filters of RocksDB, bit by bit: given the hash that RocksDB computes of a key, the table
-// holds the bits that RocksDB stores.
+// The Bloom filters of RocksDB, bit by bit: given the hash that RocksDB computes of a key, the
+// table holds the bits that RocksDB stores.
 //
-// `rocksdb_bloom`: format_version 5 and later (FastLocalBloomImpl). Idea: a blocked filter whose line
-// is chosen by the low 32 bits of the hash and whose probes are multiples of the high 32 bits. Limits:
-// 32 bits choose the line, so that lines differ in their share of keys as the table grows (by 1.6 % at
-// the largest one, 4 GiB). When it loses: as a blocked filter does; and what `blocked_bloom` gains by
-// all bits of the hash shows only in tables that are larger than this format allows.
+// `rocksdb_bloom`: format_version 5 and later (FastLocalBloomImpl). Idea: a blocked filter whose
+// line is chosen by the low 32 bits of the hash and whose probes are multiples of the high 32 bits.
+// Limits: 32 bits choose the line, so that lines differ in their share of keys as the table grows
+// (by 1.6 % at the largest one, 4 GiB). When it loses: as a blocked filter does; and what
+// `blocked_bloom` gains by all bits of the hash shows only in tables that are larger than this
+// format allows.
 //
 // `rocksdb_legacy_bloom`: format_version below 5, one filter for a whole file, one line per key
-// (LegacyLocalityBloomImpl without extra rotations). Idea: double hashing inside a line, from 32 bits
-// of hash for everything. Limits: one step in 512 is zero and many are even, which costs a fifth of the
-// rate at 10 bits per key, and n / 2^32 more. When it loses: always, to the format that replaced it.
-// Where the number of lines is near a multiple of a large power of two (2^22 keys at 24 bits per key),
-// line, start and step are tied and the rate is 2.8 instead of 0.35 %.
+// (LegacyLocalityBloomImpl without extra rotations). Idea: double hashing inside a line, from 32
+// bits of hash for everything. Limits: one step in 512 is zero and many are even, which costs a
+// fifth of the rate at 10 bits per key, and n / 2^32 more. When it loses: always, to the format
+// that replaced it. Where the number of lines is near a multiple of a large power of two (2^22 keys
+// at 24 bits per key), line, start and step are tied and the rate is 2.8 instead of 0.35 %.
 //
 // `rocksdb_dynamic_bloom`: the filter of memtables (DynamicBloom). Idea: two bits in each of k / 2
-// words of 64 bits, whose indices are the first one's with low bits flipped: few instructions, words
-// that threads can write to without locks. Limits: k is even and at most 10, the hash has 32 bits, and
-// few words per key cost accuracy: 1.29 times the classic rate at 10 bits per key and k = 6. When it
-// loses: for many keys, where n / 2^32 becomes its rate.
+// words of 64 bits, whose indices are the first one's with low bits flipped: few instructions,
+// words that threads can write to without locks. Limits: k is even and at most 10, the hash has 32
+// bits, and few words per key cost accuracy: 1.29 times the classic rate at 10 bits per key and k =
+// 6. When it loses: for many keys, where n / 2^32 becomes its rate.
 //
 // Source: RocksDB, util/bloom_impl.h, util/dynamic_bloom.h, table/block_based/filter_policy.cc.
 
@@ -82,8 +83,8 @@ struct RocksDbBloomScheme {
   static uint32_t MillibitsPerKey(double bits_per_key) {
     return static_cast<uint32_t>(bits_per_key * 1000 + 0.500001);
   }
-  // FastLocalBloomImpl::ChooseNumProbes: the most accurate one by RocksDB's own measurements, with a
-  // preference for one vector of eight.
+  // FastLocalBloomImpl::ChooseNumProbes: the most accurate one by RocksDB's own measurements, with
+  // a preference for one vector of eight.
   static constexpr uint32_t ProbesForMillibits(uint32_t millibits) {
     constexpr uint32_t kLast[] = {2080,  3580,  5100,  6640,  8300,  10070,
                                   11720, 14001, 16050, 18300, 22001, 25501};
@@ -128,8 +129,9 @@ struct RocksDbLegacyScheme {
       .name = "rocksdb_legacy_bloom",
       .summary = "Bloom filter of RocksDB's SST files before format_version 5, bit by bit",
       .source = "RocksDB, util/bloom_impl.h, LegacyLocalityBloomImpl<false>",
-      .fpr_formula = "sum over lines and loads of the exact rate of double hashing mod 512 with any "
-                     "step, by inclusion-exclusion (Dillinger, Manolios 2004), and n / 2^32",
+      .fpr_formula =
+          "sum over lines and loads of the exact rate of double hashing mod 512 with any "
+          "step, by inclusion-exclusion (Dillinger, Manolios 2004), and n / 2^32",
       .hash_bits = 32,
   };
 

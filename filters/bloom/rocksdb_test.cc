@@ -21,9 +21,10 @@ namespace filterbench {
 namespace {
 
 // From librocksdb 7.8.3 (Debian 12): NewBloomFilterPolicy(bits_per_key), its builder for a format
-// version, keys "key0", "key1", ... added in turn. Hashes are those of its Hash64 (format_version 5),
-// or of its Hash with seed 0xbc9f1d34 (format_version 4); words are the filter without its trailer of
-// five bytes. More sizes, 1 to 100 bits per key and up to 100000 keys, were equal when this was made.
+// version, keys "key0", "key1", ... added in turn. Hashes are those of its Hash64 (format_version
+// 5), or of its Hash with seed 0xbc9f1d34 (format_version 4); words are the filter without its
+// trailer of five bytes. More sizes, 1 to 100 bits per key and up to 100000 keys, were equal when
+// this was made.
 constexpr uint64_t kHashes[] = {
     0x0e31e4c8c91617cc, 0x656809c4f775fbc3, 0x91780359f666efb0, 0x6bfb52b9fe244187,
     0x4d846e73e8ffcb87, 0x9c4ea4cd46cba556, 0x245af7d6c22c1590, 0x81350ea1dbdb1d33,

@@ -3,16 +3,16 @@
 
 // Split block Bloom filters: a block is eight words, and a key sets one bit in each.
 //
-// Idea: with one probe per word, all eight masks of a key are one multiplication, two shifts and one
-// test in vectors, with nothing to select: the least work per key of all filters here.
+// Idea: with one probe per word, all eight masks of a key are one multiplication, two shifts and
+// one test in vectors, with nothing to select: the least work per key of all filters here.
 // Source: Apache Parquet format, "Parquet Bloom Filter" (BloomFilter.md); before it Apache Impala,
 // and Putze, Sanders, Singler 2007, section 3, for the register-sized block.
-// Limits: k is 8 whatever the bits per key, best at about 11 bits; a block of 256 bits varies more in
-// its load than one of 512. At 10 bits per key 1.26 % for 8 words of 32 bits and 1.05 % for 8 of 64,
-// where a blocked filter of a cache line has 0.96 % and the classic one 0.82 %. When it loses: below
-// 8 and above 16 bits per key, and where memory is dearer than time. `impala_bloom` is the filter's
-// origin: a power of two of blocks, and 32 bits of hash for everything, so that n / 2^32 becomes its
-// rate where there are many keys.
+// Limits: k is 8 whatever the bits per key, best at about 11 bits; a block of 256 bits varies more
+// in its load than one of 512. At 10 bits per key 1.26 % for 8 words of 32 bits and 1.05 % for 8 of
+// 64, where a blocked filter of a cache line has 0.96 % and the classic one 0.82 %. When it loses:
+// below 8 and above 16 bits per key, and where memory is dearer than time. `impala_bloom` is the
+// filter's origin: a power of two of blocks, and 32 bits of hash for everything, so that n / 2^32
+// becomes its rate where there are many keys.
 
 #include <algorithm>
 #include <array>
@@ -35,11 +35,10 @@ namespace filterbench {
 
 inline constexpr uint32_t kSplitWords = 8;
 
-// The salts of the Parquet format, all odd: bit i of a key is decided by the top bits of the low half
-// of its hash times salt i.
-alignas(32) inline constexpr uint32_t kSplitBlockSalts[kSplitWords] = {0x47b6137b, 0x44974d91, 0x8824ad5b,
-                                                           0xa2b7289d, 0x705495c7, 0x2df1424b,
-                                                           0x9efc4947, 0x5c6bfb31};
+// The salts of the Parquet format, all odd: bit i of a key is decided by the top bits of the low
+// half of its hash times salt i.
+alignas(32) inline constexpr uint32_t kSplitBlockSalts[kSplitWords] = {
+    0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
 
 // A block of eight words of 32 bits: half a cache line.
 struct SplitBlockView {
@@ -61,9 +60,9 @@ struct SplitBlockView {
   bool MayContain(uint64_t hash) const noexcept;
 };
 
-// A block of eight words of 64 bits: a cache line. It is stored as the lower halves of all words and
-// then the higher ones, so that the lanes of 32 bits of a vector choose between two halves where
-// lanes of 64 bits would need twice the multiplications and shifts.
+// A block of eight words of 64 bits: a cache line. It is stored as the lower halves of all words
+// and then the higher ones, so that the lanes of 32 bits of a vector choose between two halves
+// where lanes of 64 bits would need twice the multiplications and shifts.
 struct SplitBlock512View {
   static constexpr int kWordBits = 64;
   const uint32_t* words;
@@ -81,8 +80,9 @@ struct SplitBlock512View {
   bool MayContain(uint64_t hash) const noexcept;
 };
 
-// Blocks as above for 32 bits of hash: the low half, as Impala has no more of it. The block comes from
-// the same 32 bits by a strongly universal function (Dietzfelbinger 1996, with Impala's constants).
+// Blocks as above for 32 bits of hash: the low half, as Impala has no more of it. The block comes
+// from the same 32 bits by a strongly universal function (Dietzfelbinger 1996, with Impala's
+// constants).
 struct ImpalaView {
   static constexpr int kWordBits = 32;
   static constexpr uint64_t kRehashFactor = 0x7850f11ec6d14889;
@@ -238,8 +238,8 @@ using SplitBlock = BlockFilter<SplitBlock256Scheme>;
 using SplitBlock512 = BlockFilter<SplitBlock512Scheme>;
 using ImpalaBloom = BlockFilter<ImpalaScheme>;
 
-// The hash of a key in the Parquet format: XXH64 with seed 0 of the value in plain encoding (integers
-// as 4 or 8 little-endian bytes, strings without their length).
+// The hash of a key in the Parquet format: XXH64 with seed 0 of the value in plain encoding
+// (integers as 4 or 8 little-endian bytes, strings without their length).
 inline uint64_t ParquetHash(std::string_view plain) { return XXH64(plain.data(), plain.size(), 0); }
 
 // The filter of a bitset as Parquet stores it, without its header; Table() is that bitset again.

@@ -22,15 +22,16 @@ namespace HWY_NAMESPACE {
 using SplitD = hn::CappedTag<uint32_t, kSplitWords>;
 using SplitV = hn::Vec<SplitD>;
 
-// The bits of a key in the words from `first` on, and the products that they come from, which choose
-// the half of a word of 64 bits by their sign.
+// The bits of a key in the words from `first` on, and the products that they come from, which
+// choose the half of a word of 64 bits by their sign.
 struct SplitBits {
   HWY_INLINE SplitBits(uint64_t hash, size_t first, int word_bits) {
     const SplitD d;
     products = hn::Mul(hn::Set(d, static_cast<uint32_t>(hash)),
                        hn::LoadU(d, kSplitBlockSalts + first));
-    const SplitV positions = word_bits == 32 ? hn::ShiftRight<27>(products)
-                                             : hn::And(hn::ShiftRight<26>(products), hn::Set(d, 31));
+    const SplitV positions = word_bits == 32
+                                 ? hn::ShiftRight<27>(products)
+                                 : hn::And(hn::ShiftRight<26>(products), hn::Set(d, 31));
     masks = hn::Shl(hn::Set(d, 1), positions);
   }
   SplitV products;

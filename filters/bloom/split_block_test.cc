@@ -37,8 +37,8 @@ TEST(SplitBlockTest, BitsAreThoseOfTheParquetFormat) {
   EXPECT_EQ(std::memcmp(filter->Table().data(), expected.data(), filter->Table().size()), 0);
 }
 
-// XXH64 with seed 0, read from its specification (Collet, "xxHash fast digest algorithm", XXH64): an
-// implementation of its own, for inputs of any length.
+// XXH64 with seed 0, read from its specification (Collet, "xxHash fast digest algorithm", XXH64):
+// an implementation of its own, for inputs of any length.
 uint64_t DescribedXxh64(const std::string& input) {
   constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87u;
   constexpr uint64_t kPrime2 = 0xC2B2AE3D27D4EB4Fu;

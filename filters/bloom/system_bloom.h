@@ -8,14 +8,14 @@
 // surplus, bounds, rounding), in the words (32 or 64 bits, one or two), in the step from probe to
 // probe, and in what becomes of negative words. filters/presets.json names the values of each.
 // Source: the sources of Cassandra, ScyllaDB, Guava, PostgreSQL (lib/bloomfilter.c), HBase, Squid,
-// Chromium and SQLite; double hashing: Kirsch, Mitzenmacher 2006; enhanced: Dillinger, Manolios 2004.
-// Words: systems hash keys with functions of their own; here words come from the 64-bit hash, so that
-// a table equals the system's where its words do. two_64: the hash, and a mix of it. two_32: its
-// lower half, then its higher one. one_32: its lower half, and that rotated right by 17 (LevelDB).
-// `independent` goes on with mixes of the hash plus multiples of a constant.
-// Limits: words of 32 bits end at 2^32 bits, and one_32 at a rate of n / 2^32. Unguarded steps cost 2
-// to 20 % of the rate below 1000 bits: filters/theory/systems.h. When it loses: everywhere on time, to
-// filters of one cache line per key; the remainder costs as much as the probe.
+// Chromium and SQLite; double hashing: Kirsch, Mitzenmacher 2006; enhanced: Dillinger, Manolios
+// 2004. Words: systems hash keys with functions of their own; here words come from the 64-bit hash,
+// so that a table equals the system's where its words do. two_64: the hash, and a mix of it.
+// two_32: its lower half, then its higher one. one_32: its lower half, and that rotated right by 17
+// (LevelDB). `independent` goes on with mixes of the hash plus multiples of a constant.
+// Limits: words of 32 bits end at 2^32 bits, and one_32 at a rate of n / 2^32. Unguarded steps cost
+// 2 to 20 % of the rate below 1000 bits: filters/theory/systems.h. When it loses: everywhere on
+// time, to filters of one cache line per key; the remainder costs as much as the probe.
 
 #include <array>
 #include <bit>
@@ -39,11 +39,13 @@ class SystemBloom {
  public:
   static constexpr FilterInfo kInfo = {
       .name = "system_bloom",
-      .summary = "Bloom filter as production systems build it, their sizes, words and steps as knobs",
+      .summary =
+          "Bloom filter as production systems build it, their sizes, words and steps as knobs",
       .source = "Cassandra, ScyllaDB, Guava, PostgreSQL, HBase, Squid, Chromium, SQLite",
-      .fpr_formula = "classic rate of positions word mod m (Bose et al. 2008), plus what pairs of "
-                     "progressions share, words that wrap included (after Dillinger, Manolios 2004); "
-                     "one_32: plus n / 2^32",
+      .fpr_formula =
+          "classic rate of positions word mod m (Bose et al. 2008), plus what pairs of "
+          "progressions share, words that wrap included (after Dillinger, Manolios 2004); "
+          "one_32: plus n / 2^32",
       .hash_bits = 64,
   };
 
@@ -73,16 +75,18 @@ class SystemBloom {
                            "bits for each key, their sum rounded down"},
       Knob<Params, uint32_t>{"k", &Params::k, 0, kMaxProbes,
                              "probes per key; 0 takes ln 2 bits of the table per key, rounded"},
-      Knob<Params, uint32_t>{"max_k", &Params::max_k, 1, kMaxProbes, "most probes that k = 0 takes"},
+      Knob<Params, uint32_t>{"max_k", &Params::max_k, 1, kMaxProbes,
+                             "most probes that k = 0 takes"},
       Knob<Params, uint64_t>{"extra_bits", &Params::extra_bits, 0, 1 << 20,
                              "bits whatever the number of keys"},
-      Knob<Params, uint64_t>{"min_bits", &Params::min_bits, 0, 1 << 28, "least size before rounding"},
+      Knob<Params, uint64_t>{"min_bits", &Params::min_bits, 0, 1 << 28,
+                             "least size before rounding"},
       Knob<Params, uint64_t>{"max_bits", &Params::max_bits, 0, kMaxBloomBits,
                              "greatest size before rounding; 0: none"},
-      Choice{"rounding", &Params::rounding,
-             std::array<std::string_view, 4>{"words", "bytes", "power_of_two_down",
-                                             "power_of_two_up"},
-             "the number of bits becomes a multiple of 64 or 8, or a power of two"},
+      Choice{
+          "rounding", &Params::rounding,
+          std::array<std::string_view, 4>{"words", "bytes", "power_of_two_down", "power_of_two_up"},
+          "the number of bits becomes a multiple of 64 or 8, or a power of two"},
       Choice{"words", &Params::words, std::array<std::string_view, 3>{"two_64", "two_32", "one_32"},
              "words of hash that probes are made from"},
       Choice{"probing", &Params::probing,
@@ -93,7 +97,8 @@ class SystemBloom {
              "sign bit, or their absolute value"},
   };
 
-  // The number of bits for so many keys; beyond kMaxBloomBits where that is too large to be offered.
+  // The number of bits for so many keys; beyond kMaxBloomBits where that is too large to be
+  // offered.
   static uint64_t BitsFor(uint64_t keys, const Params& params);
   static uint32_t ProbesFor(uint64_t keys, uint64_t bits, const Params& params);
 

@@ -1,5 +1,5 @@
-// What SystemBloom promises beyond the contract of every filter: the positions and sizes of the systems
-// that it is named after, written here as their sources have them.
+// What SystemBloom promises beyond the contract of every filter: the positions and sizes of the
+// systems that it is named after, written here as their sources have them.
 
 #include "filters/bloom/system_bloom.h"
 
@@ -92,7 +92,8 @@ TEST(SystemBloomTest, HBase) {
                 Positions positions;
                 auto composite = static_cast<uint32_t>(hash);
                 for (int i = 0; i < 7; ++i, composite += static_cast<uint32_t>(hash >> 32)) {
-                  const int32_t location = static_cast<int32_t>(composite) % static_cast<int32_t>(bits);
+                  const int32_t location =
+                      static_cast<int32_t>(composite) % static_cast<int32_t>(bits);
                   positions.push_back(static_cast<uint64_t>(std::abs(location)));
                 }
                 return positions;
@@ -190,7 +191,8 @@ TEST(SystemBloomTest, SmallFiltersHaveTheRateOfTheory) {
     uint64_t positives = 0;
     FprEstimate expected;
     for (uint64_t f = 0; f < kFilters; ++f) {
-      const Result<SystemBloom> filter = SystemBloom::Build(test::TestHashes(f << 20, kKeys), params);
+      const Result<SystemBloom> filter =
+          SystemBloom::Build(test::TestHashes(f << 20, kKeys), params);
       ASSERT_TRUE(filter) << filter.error();
       positives += CountContained(*filter, test::TestHashes((f << 20) + kKeys, kQueries));
       if (f == 0) expected = *filter->ExpectedFpr();

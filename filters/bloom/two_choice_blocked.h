@@ -5,16 +5,16 @@
 //
 // Idea: blocks of a blocked filter differ in their load, and crowded ones decide the rate. With two
 // blocks to choose from, insertion takes the one that it costs less: the one that needs fewer new
-// bits, unless it is the fuller one by far. Loads even out, and bits are shared more often; a lookup
-// asks both blocks and so has two chances to be wrong, which is less than what is gained.
+// bits, unless it is the fuller one by far. Loads even out, and bits are shared more often; a
+// lookup asks both blocks and so has two chances to be wrong, which is less than what is gained.
 // Source: Schmitz, Zentgraf, Rahmann, "Blocked Bloom Filters with Choices", 2025 (SEA 2025, LIPIcs
 // 338, article 25; arXiv 2501.18977). As there, the positions of a key are the same in both blocks;
 // the cost has another exponent (theory::TwoChoiceCost), hash functions are this project's.
-// Limits: two cache misses per lookup where a blocked filter has one; which bits are set depends on the
-// order of the keys, so that a build cannot be divided among threads, nor filters be united by OR. The
-// rate is 0.87 % at 10 bits per key against 0.97 % of a blocked and 0.82 % of a classic filter,
-// and 0.0067 against 0.0194 and 0.0067 % at 20. When it loses: below about 10 bits per key, to a blocked
-// filter, and where memory is not what is short.
+// Limits: two cache misses per lookup where a blocked filter has one; which bits are set depends on
+// the order of the keys, so that a build cannot be divided among threads, nor filters be united by
+// OR. The rate is 0.87 % at 10 bits per key against 0.97 % of a blocked and 0.82 % of a classic
+// filter, and 0.0067 against 0.0194 and 0.0067 % at 20. When it loses: below about 10 bits per key,
+// to a blocked filter, and where memory is not what is short.
 //
 // Not thread-safe: Insert reads what it decides by.
 
@@ -41,9 +41,10 @@ class TwoChoiceBlocked {
       .name = "two_choice_blocked",
       .summary = "blocked Bloom filter; a key lies in the better one of two cache lines",
       .source = "Schmitz, Zentgraf, Rahmann 2025",
-      .fpr_formula = "sum over numbers d of distinct probes of P(d) (1 - (1 - p_d)^2), p_d the share "
-                     "of blocks with d given bits, by the mean-field law of their loads "
-                     "(Mitzenmacher 2001)",
+      .fpr_formula =
+          "sum over numbers d of distinct probes of P(d) (1 - (1 - p_d)^2), p_d the share "
+          "of blocks with d given bits, by the mean-field law of their loads "
+          "(Mitzenmacher 2001)",
       .hash_bits = 64,
   };
 
@@ -87,8 +88,8 @@ class TwoChoiceBlocked {
     }
   };
 
-  // Sets the bits of a key in one of two blocks: in the cheaper one, in the first one if they cost the
-  // same, in none if one of them has all of them. Compiled into the loops of each target, where
+  // Sets the bits of a key in one of two blocks: in the cheaper one, in the first one if they cost
+  // the same, in none if one of them has all of them. Compiled into the loops of each target, where
   // counting bits is an instruction.
   [[gnu::always_inline]] static inline void InsertIntoOneOf(std::byte* first, std::byte* second,
                                                             uint32_t hash, uint32_t k) {
@@ -123,8 +124,8 @@ class TwoChoiceBlocked {
   static Result<TwoChoiceBlocked> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;
 
-  // Never refused; each key beyond the number that the filter was made for raises the FPR. A key that
-  // the filter claims to hold already changes nothing.
+  // Never refused; each key beyond the number that the filter was made for raises the FPR. A key
+  // that the filter claims to hold already changes nothing.
   InsertStatus Insert(uint64_t hash);
 
   View view() const {

@@ -124,8 +124,8 @@ TEST(TwoChoiceBlockedTest, BothBlocksAreUniformAndUnrelated) {
   }
 }
 
-// The rates of 200 filters of 1000 keys, from how many bits their blocks have: mean and deviation are
-// those that theory says of itself.
+// The rates of 200 filters of 1000 keys, from how many bits their blocks have: mean and deviation
+// are those that theory says of itself.
 TEST(TwoChoiceTheory, AgreesWithSimulation) {
   constexpr int kFilters = 200;
   constexpr uint64_t kKeys = 1000;

@@ -178,7 +178,8 @@ TYPED_TEST(FprTest, FallsAsFarAsTheDeclaredHashAllows) {
   if constexpr (requires { params.bits_per_key; }) {
     if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";
     for (const KnobInfo& knob : DescribeKnobs<TypeParam>()) {
-      if (knob.name == "bits_per_key") params.bits_per_key = std::min(40.0, knob.high.get<double>());
+      if (knob.name == "bits_per_key")
+        params.bits_per_key = std::min(40.0, knob.high.get<double>());
     }
     const uint64_t n = uint64_t{1} << 22;
     const Result<TypeParam> filter = TypeParam::Build(test::TestHashes(0, n), params);

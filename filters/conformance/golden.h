@@ -5,7 +5,8 @@
 // after every change of the code: filters/golden.json says which. A change that is meant to move
 // them is made visible by writing the file anew,
 //
-//   FILTERBENCH_UPDATE_GOLDENS=filters/golden.json build/release/filters_test --gtest_filter=*Golden*.Update
+//   FILTERBENCH_UPDATE_GOLDENS=filters/golden.json build/release/filters_test
+//   --gtest_filter=*Golden*.Update
 //
 // and by explaining the difference in the commit. A new filter gets its block in the same way.
 

@@ -20,9 +20,9 @@ constexpr uint32_t kWireVersion = 1;
 // 2022, section 4). Entry i is the least n for 2^(i + 3) slots: layouts follow from it, so that no
 // logarithm of a library may decide. Fewer keys get kMinSegmentSlots.
 constexpr uint64_t kMinSegmentSlots = 4;
-constexpr uint64_t kLeastKeys3[] = {3,      9,      28,      92,      304,      1010,     3362,     11193,
-                                    37273,  124118, 413310,  1376322, 4583150,  15261887, 50822082,
-                                    169237530};
+constexpr uint64_t kLeastKeys3[] = {3,       9,        28,       92,       304,    1010,
+                                    3362,    11193,    37273,    124118,   413310, 1376322,
+                                    4583150, 15261887, 50822082, 169237530};
 constexpr uint64_t kLeastKeys4[] = {43,     123,    356,     1036,    3015,     8772,     25527,
                                     74281,  216158, 629017,  1830440, 5326579,  15500344, 45106001,
                                     131258461, 381962121};
@@ -67,7 +67,8 @@ struct SizeFactor {
     return (n * factor + 500 * kOne) / (1000 * kOne);
   }
 };
-constexpr SizeFactor kSizeFactor3 = {.least = 1125, .base = 875, .slope = 250, .reference = 1000000};
+constexpr SizeFactor kSizeFactor3 = {
+    .least = 1125, .base = 875, .slope = 250, .reference = 1000000};
 constexpr SizeFactor kSizeFactor4 = {.least = 1075, .base = 770, .slope = 305, .reference = 600000};
 
 uint64_t BytesPerSlot(const BinaryFuse::Params& params) {

@@ -7,13 +7,13 @@
 // slots of a key sum up (XOR) to its fingerprint. The slots lie in neighbouring segments of the
 // table. Its two ends are then less crowded than the rest; keys can be peeled off from there, and
 // 1.125 (or 1.075) slots per key suffice where 1.23 are needed without segments.
-// Source: Graf and Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", 2022. Sizes are
-// those of the authors' code; what differs is that a build cannot fail for lack of luck: after a few
-// seeds the table grows a little (filters/fuse/peeling.h).
-// Limits: no insertion after the build, which takes some 20 bytes per key; the rate comes in steps of
-// a factor 256. When it loses: below some 1e4 keys the table is no smaller than that of `xor`; where
-// filters are built more often than asked, or one cache miss instead of three decides, blocked Bloom
-// filters are faster, and ribbon filters are smaller still.
+// Source: Graf and Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", 2022. Sizes
+// are those of the authors' code; what differs is that a build cannot fail for lack of luck: after
+// a few seeds the table grows a little (filters/fuse/peeling.h).
+// Limits: no insertion after the build, which takes some 20 bytes per key; the rate comes in steps
+// of a factor 256. When it loses: below some 1e4 keys the table is no smaller than that of `xor`;
+// where filters are built more often than asked, or one cache miss instead of three decides,
+// blocked Bloom filters are faster, and ribbon filters are smaller still.
 
 #include <array>
 #include <cstddef>

@@ -1,8 +1,8 @@
-// The rules of filters that are built by peeling, xor and binary fuse; what holds for every filter is
-// in contract_test.cc.
+// The rules of filters that are built by peeling, xor and binary fuse; what holds for every filter
+// is in contract_test.cc.
 //
-// Cases of others that are met here: duplicates hang or fail a build (C2), a failed build looks like
-// a good one (C5), few keys and none (C6), temporary memory (C9).
+// Cases of others that are met here: duplicates hang or fail a build (C2), a failed build looks
+// like a good one (C5), few keys and none (C6), temporary memory (C9).
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

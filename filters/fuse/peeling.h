@@ -3,15 +3,15 @@
 
 // Builds tables of fingerprints in which the slots of each key sum up (XOR) to its fingerprint.
 //
-// A slot that one key alone has can be set last, whatever the others say: take that key away, and go
-// on until no key is left ("peeling"); then set the slots in the reverse order (Botelho, Pagh,
+// A slot that one key alone has can be set last, whatever the others say: take that key away, and
+// go on until no key is left ("peeling"); then set the slots in the reverse order (Botelho, Pagh,
 // Ziviani 2007; Graf and Lemire 2020, section 3). Each slot needs to know how many of the remaining
 // keys have it and the XOR of their hashes, which is the hash of the last one.
 //
 // Memory is walked forwards. Keys are first ordered by the region of their first slot. Slots are
 // then peeled region by region: what becomes single in a region not yet reached is found when its
-// turn comes, so that the queue holds nothing but the neighbourhood. The result depends on the set of
-// hashes alone, not on their order.
+// turn comes, so that the queue holds nothing but the neighbourhood. The result depends on the set
+// of hashes alone, not on their order.
 
 #include <algorithm>
 #include <cstddef>
@@ -142,8 +142,8 @@ class Peeling {
     }
   }
 
-  // The distinct ones of `hashes`, which are as many as Allocate was told or fewer, in the memory of
-  // the queue.
+  // The distinct ones of `hashes`, which are as many as Allocate was told or fewer, in the memory
+  // of the queue.
   std::span<const uint64_t> Distinct(std::span<const uint64_t> hashes) {
     constexpr uint64_t kSalt = 0;
     uint64_t* keys = queue_.As<uint64_t>();

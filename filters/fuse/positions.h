@@ -28,11 +28,11 @@ struct FuseHash {
     return Mix64(Mix64(seed) + attempt * kGoldenGamma);
   }
 
-  // A bijection, so that equal values are equal hashes; what a build keeps of a hash. The salt comes
-  // before the multiplication, since two hashes that differ by the same amount for all salts would
-  // share slots in all attempts. High bits of the hash are brought down so that the product depends
-  // on them in many places: by 29, since keys with a meaning in each half are frequent and must not
-  // cancel out.
+  // A bijection, so that equal values are equal hashes; what a build keeps of a hash. The salt
+  // comes before the multiplication, since two hashes that differ by the same amount for all salts
+  // would share slots in all attempts. High bits of the hash are brought down so that the product
+  // depends on them in many places: by 29, since keys with a meaning in each half are frequent and
+  // must not cancel out.
   static constexpr uint64_t Mix(uint64_t hash, uint64_t salt) {
     const uint64_t salted = hash ^ salt;
     return (salted ^ salted >> kSaltedShift) * kMixMultiplier;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint32_t kWireVersion = 1;
 
-// 32 + floor(1.23 n) slots, less what does not divide by three (Graf and Lemire 2020, section 3 and their code).
+// 32 + floor(1.23 n) slots, less what does not divide by three (Graf and Lemire 2020, section 3 and
+// their code).
 constexpr uint64_t kSpareSlots = 32;
 constexpr uint64_t kSlotsPer100Keys = 123;
 

@@ -3,9 +3,9 @@
 
 // Xor filter: fingerprints of 8 or 16 bits as the sum of three slots.
 //
-// Idea: each key has a fingerprint and three slots, one in each third of the table, and the table is
-// chosen such that the slots of a key sum up (XOR) to its fingerprint. 1.23 slots per key suffice
-// for that, and a lookup reads three slots whatever the answer is.
+// Idea: each key has a fingerprint and three slots, one in each third of the table, and the table
+// is chosen such that the slots of a key sum up (XOR) to its fingerprint. 1.23 slots per key
+// suffice for that, and a lookup reads three slots whatever the answer is.
 // Source: Graf and Lemire, "Xor Filters: Faster and Smaller Than Bloom and Cuckoo Filters", 2020.
 // What differs is that a build cannot fail for lack of luck: after a few seeds the table grows a
 // little (filters/fuse/peeling.h).

@@ -14,8 +14,8 @@ namespace filterbench {
 namespace HWY_NAMESPACE {
 
 Kernel<Xor::View> XorKernel() {
-  // With two lanes of 64 bits, batching takes 1.2 times as long as the scalar loop in cache (SSE4 and
-  // SSSE3 on Zen 3), which overlaps the three loads of several keys as well.
+  // With two lanes of 64 bits, batching takes 1.2 times as long as the scalar loop in cache (SSE4
+  // and SSSE3 on Zen 3), which overlaps the three loads of several keys as well.
 #if HWY_TARGET == HWY_SCALAR || HWY_MAX_BYTES == 16
   return ReferenceKernel<Xor::View>(TargetName(HWY_TARGET));
 #else

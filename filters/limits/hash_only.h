@@ -1,9 +1,9 @@
 #ifndef FILTERBENCH_FILTERS_LIMITS_HASH_ONLY_H_
 #define FILTERBENCH_FILTERS_LIMITS_HASH_ONLY_H_
 
-// Baseline: what a lookup costs that looks nothing up. With hashing in the lookup this is the cost of
-// hashing the key, with `prehashed` that of reading the stream and of one mixing step, below which
-// no filter can go.
+// Baseline: what a lookup costs that looks nothing up. With hashing in the lookup this is the cost
+// of hashing the key, with `prehashed` that of reading the stream and of one mixing step, below
+// which no filter can go.
 
 #include <cstddef>
 #include <cstdint>

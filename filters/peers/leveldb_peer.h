@@ -6,8 +6,8 @@
 // Idea: the peer that LevelDbBloom is compared with, in bytes, answers and time. Keys are the eight
 // bytes of a hash or of an integer, or byte strings; the library hashes them.
 // Source: libleveldb, leveldb/filter_policy.h.
-// Limits: 2^31 - 1 keys, all at once; a lookup is a virtual call. When it loses: to LevelDbBloom, which
-// differs in nothing but the call and the division.
+// Limits: 2^31 - 1 keys, all at once; a lookup is a virtual call. When it loses: to LevelDbBloom,
+// which differs in nothing but the call and the division.
 
 #include <climits>
 #include <cstddef>

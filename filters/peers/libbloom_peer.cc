@@ -43,8 +43,9 @@ Result<LibBloomPeer> LibBloomPeer::Create(uint64_t keys, const Params& params) {
   const double bits = static_cast<double>(entries) * params.bits_per_key;
   // One bit to spare for the rounding of the rate and back.
   if (bits + 1 >= INT_MAX) {
-    return Error{fmt::format("too large: needs {:.0f} bytes, limit {} (libbloom counts bits in int)",
-                             bits / 8, INT_MAX / 8)};
+    return Error{
+        fmt::format("too large: needs {:.0f} bytes, limit {} (libbloom counts bits in int)",
+                    bits / 8, INT_MAX / 8)};
   }
   Handle filter(new bloom{});
   if (bloom_init(filter.get(), static_cast<int>(entries),
@@ -87,7 +88,8 @@ std::span<const Kernel<LibBloomPeer::View>> LibBloomPeer::Kernels() {
 }
 
 Details LibBloomPeer::GetDetails() const {
-  return {{"k", static_cast<double>(filter_->hashes)}, {"bits", static_cast<double>(filter_->bits)}};
+  return {{"k", static_cast<double>(filter_->hashes)},
+          {"bits", static_cast<double>(filter_->bits)}};
 }
 
 std::optional<FprEstimate> LibBloomPeer::ExpectedFpr() const {

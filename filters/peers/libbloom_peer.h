@@ -3,13 +3,14 @@
 
 // The Bloom filter of libbloom, called through its library.
 //
-// Idea: a C library as an application would use it: bloom_init for a number of keys and a rate, then
-// bloom_add and bloom_check. Two MurmurHash2 calls over the key make a start and a step of 32 bits,
-// probe i is start + i step mod 2^32 mod bits. Keys are the eight bytes of a hash or of an integer, or
-// byte strings.
+// Idea: a C library as an application would use it: bloom_init for a number of keys and a rate,
+// then bloom_add and bloom_check. Two MurmurHash2 calls over the key make a start and a step of 32
+// bits, probe i is start + i step mod 2^32 mod bits. Keys are the eight bytes of a hash or of an
+// integer, or byte strings.
 // Source: libbloom 1.6 (Virkki), bloom.h.
-// Limits: at least 1000 keys, fewer than 2^31 bits; sizes are `int`. When it loses: on time, two hash
-// calls, a call and a division to each lookup (km_bloom has nearly the same rate from one hash).
+// Limits: at least 1000 keys, fewer than 2^31 bits; sizes are `int`. When it loses: on time, two
+// hash calls, a call and a division to each lookup (km_bloom has nearly the same rate from one
+// hash).
 
 #include <cstddef>
 #include <cstdint>

@@ -13,8 +13,8 @@
  *  - A filter never denies a hash that it was built from or that it accepted.
  *  - It is a function of (hashes, values, seed): built twice it answers alike.
  *  - Duplicates and any number of hashes, none included, are built, or refused with a reason.
- *  - Batched answers are those of may_contain, for any number and place of hashes; nothing is read or
- *    written outside of the given arrays.
+ *  - Batched answers are those of may_contain, for any number and place of hashes; nothing is read
+ * or written outside of the given arrays.
  *  - It keeps no state between lookups.
  * Calls come from one thread. Each filter is measured in a process of its own: one that crashes or
  * never returns loses its own rows and no others. */
@@ -75,8 +75,8 @@ typedef struct filterbench_plugin_filter {
   /* Most bytes held at once during the build, the filter included. */
   uint64_t (*peak_build_bytes)(const void* filter);
 
-  /* Made empty for `keys` keys, as many of which are accepted; both or none of the two. insert gives
-   * 1 (accepted) or 0 (refused, nothing changed). */
+  /* Made empty for `keys` keys, as many of which are accepted; both or none of the two. insert
+   * gives 1 (accepted) or 0 (refused, nothing changed). */
   void* (*create)(uint64_t keys, const double* values, uint64_t seed,
                   char reason[FILTERBENCH_REASON_BYTES]);
   int (*insert)(void* filter, uint64_t hash);

@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_PLUGIN_PLUGIN_H_
 #define FILTERBENCH_FILTERS_PLUGIN_PLUGIN_H_
 
-// For plug-ins in C++: the table of filters/plugin/abi.h from one class, with all loops compiled around
-// its inlined lookup. Needs abi.h and a C++20 compiler, nothing else of this project.
+// For plug-ins in C++: the table of filters/plugin/abi.h from one class, with all loops compiled
+// around its inlined lookup. Needs abi.h and a C++20 compiler, nothing else of this project.
 //
 // A class F has
 //   static constexpr filterbench_knob kKnobs[]   or   std::array<filterbench_knob, 0>
@@ -51,10 +51,14 @@ class Plugin : public filterbench_plugin_filter {
       return Make(reason, [&] { return new F(hashes, n, values, seed); });
     };
     destroy = [](void* filter) { delete static_cast<F*>(filter); };
-    may_contain = [](const void* filter, uint64_t hash) { return Of(filter).MayContain(hash) ? 1 : 0; };
+    may_contain = [](const void* filter, uint64_t hash) {
+      return Of(filter).MayContain(hash) ? 1 : 0;
+    };
     size_in_bytes = [](const void* filter) -> uint64_t { return Of(filter).SizeInBytes(); };
     count_single = &CountSingle;
-    if constexpr (requires(const F& f, const uint64_t* hashes) { f.CountBatched(hashes, size_t{}); }) {
+    if constexpr (requires(const F& f, const uint64_t* hashes) {
+                    f.CountBatched(hashes, size_t{});
+                  }) {
       count_batched = [](const void* filter, const uint64_t* hashes, size_t n) -> uint64_t {
         return Of(filter).CountBatched(hashes, n);
       };

@@ -1,8 +1,9 @@
 #ifndef FILTERBENCH_FILTERS_PLUGIN_TABLE_FILTER_H_
 #define FILTERBENCH_FILTERS_PLUGIN_TABLE_FILTER_H_
 
-// For filters from outside of the tree: all that the contract (filters/filter.h) asks of a filter whose
-// state is one table and its parameters, but for what makes it this filter. That is a `Scheme`:
+// For filters from outside of the tree: all that the contract (filters/filter.h) asks of a filter
+// whose state is one table and its parameters, but for what makes it this filter. That is a
+// `Scheme`:
 //
 //   kInfo, Params, kKnobs                       as in filters/filter.h
 //   View                                        trivially copyable, with MayContain(hash); made as
@@ -13,8 +14,8 @@
 //                                               which is zero at first; fast enough to be measured
 //   Fpr(params, n, bytes) -> FprEstimate  theory for n keys
 //
-// and, where there are vectors, Kernels(); else lookups are the inlined MayContain. A file of the same
-// name that ends in .cc or _kernel.cc and lies beside the header is built with it.
+// and, where there are vectors, Kernels(); else lookups are the inlined MayContain. A file of the
+// same name that ends in .cc or _kernel.cc and lies beside the header is built with it.
 // filters/plugin/example_filter.h is a whole filter.
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_QUOTIENT_BUILD_H_
 #define FILTERBENCH_FILTERS_QUOTIENT_BUILD_H_
 
-// Building what the quotient and prefix filters have in common: each distinct hash is stored once, by
-// single insertions, and where one finds no room another seed or a larger table is tried.
+// Building what the quotient and prefix filters have in common: each distinct hash is stored once,
+// by single insertions, and where one finds no room another seed or a larger table is tried.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,9 @@ constexpr uint64_t QuotientSalt(uint64_t seed, uint64_t attempt) {
 
 // One multiplication, so that hashes in a row neither share a block nor leave one empty: high bits
 // choose the place and low bits the fingerprint.
-constexpr uint64_t QuotientMix(uint64_t hash, uint64_t salt) { return (hash ^ salt) * kGoldenGamma; }
+constexpr uint64_t QuotientMix(uint64_t hash, uint64_t salt) {
+  return (hash ^ salt) * kGoldenGamma;
+}
 
 // Two seeds for each size, then a table for 1/32 more keys.
 inline constexpr uint64_t kQuotientSeedsPerSize = 2;
@@ -37,9 +39,9 @@ constexpr uint64_t KeysOfAttempt(uint64_t keys, uint64_t attempt) {
   return keys + attempt / kQuotientSeedsPerSize * (keys / 32 + 1);
 }
 
-// `suspects` are hashes that met a fingerprint like theirs when their turn came. Those that no earlier
-// occurrence put there, each once, in order: all occurrences of such a hash are suspects. Sorts
-// `suspects` and adds to `bytes` what this takes.
+// `suspects` are hashes that met a fingerprint like theirs when their turn came. Those that no
+// earlier occurrence put there, each once, in order: all occurrences of such a hash are suspects.
+// Sorts `suspects` and adds to `bytes` what this takes.
 inline std::vector<uint64_t> NeverStored(std::vector<uint64_t>& suspects,
                                          std::span<const uint64_t> hashes, uint64_t& bytes) {
   if (suspects.empty()) return {};

@@ -33,8 +33,8 @@ HWY_INLINE uint64_t EqualLanes(const std::byte* HWY_RESTRICT from, T value) {
   return equal;
 }
 
-// Bit i: slot i of the block holds the remainder of this tag, in whatever bucket, or is free and the
-// remainder is 0.
+// Bit i: slot i of the block holds the remainder of this tag, in whatever bucket, or is free and
+// the remainder is 0.
 template <int kBits>
 HWY_INLINE uint64_t SlotsWithRemainder(const std::byte* HWY_RESTRICT block, uint64_t tag) {
   using Block = MiniFilter<kBits>;
@@ -44,9 +44,9 @@ HWY_INLINE uint64_t SlotsWithRemainder(const std::byte* HWY_RESTRICT block, uint
          (Block::kMetadataBytes / sizeof(Remainder));
 }
 
-// Whether one of a non-empty set of slots lies in the bucket. Slot s does if the bit at s + bucket is
-// that of a key and s keys are below it: then as many zeros are below it as buckets before this one.
-// Both are seen when that bit is shifted to the top.
+// Whether one of a non-empty set of slots lies in the bucket. Slot s does if the bit at s + bucket
+// is that of a key and s keys are below it: then as many zeros are below it as buckets before this
+// one. Both are seen when that bit is shifted to the top.
 template <class Metadata>
 HWY_INLINE bool HasSlotOfBucket(Metadata metadata, uint64_t slots, int bucket) {
   constexpr int kTop = 8 * sizeof(Metadata) - 1;

@@ -149,12 +149,12 @@ struct MiniFilterPlace {
 inline constexpr uint64_t kMaxMiniFilters = uint64_t{1} << 31;  // 2^40 bits
 inline constexpr uint32_t kMiniFilterPairMultiplier = 0x9e3779b1;  // odd, near 2^32 / golden ratio
 
-// The other block of a tag in `block`. Keys are never moved, so that the second block could come from
-// the hash alone; but then erasing a key could take an equal tag of another one that shares one block
-// with it, and leave its own in a block where the other is not looked for. So both keys must have
-// the same two blocks: the blocks of a tag add up to a number that follows from it, modulo `blocks`.
-// That is an involution for every number of blocks, where the paper's XOR needs a power of two. A
-// block may be its own partner: one key in `blocks` in the mean.
+// The other block of a tag in `block`. Keys are never moved, so that the second block could come
+// from the hash alone; but then erasing a key could take an equal tag of another one that shares
+// one block with it, and leave its own in a block where the other is not looked for. So both keys
+// must have the same two blocks: the blocks of a tag add up to a number that follows from it,
+// modulo `blocks`. That is an involution for every number of blocks, where the paper's XOR needs a
+// power of two. A block may be its own partner: one key in `blocks` in the mean.
 constexpr uint64_t MiniFilterPartner(uint64_t block, uint64_t tag, uint64_t blocks) {
   const uint64_t sum = static_cast<uint32_t>(tag * kMiniFilterPairMultiplier) * blocks >> 32;
   return sum - block + (sum < block ? blocks : 0);

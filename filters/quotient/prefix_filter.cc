@@ -21,9 +21,9 @@ uint64_t SpareOffset(uint64_t bins) {
   return (bins * PrefixBin::kBytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
 }
 
-// Keys beyond the 25th of a bin that receives `mean` keys by the Poisson law, in the mean: the sum of
-// P(X >= j) over j > 25. Layouts follow from it, so it is made of sums, products and quotients that
-// are the same everywhere, and in an order that leaves nothing to be fused.
+// Keys beyond the 25th of a bin that receives `mean` keys by the Poisson law, in the mean: the sum
+// of P(X >= j) over j > 25. Layouts follow from it, so it is made of sums, products and quotients
+// that are the same everywhere, and in an order that leaves nothing to be fused.
 double MeanOverflow(double mean) {
   constexpr int kTerms = 160;  // nothing is left beyond them at a mean of 25
   double weights[kTerms];      // mean^j / j!
@@ -105,8 +105,8 @@ PrefixFilter::Sizes PrefixFilter::SizesFor(uint64_t n, double load) {
   const double slots = static_cast<double>(n) / load;
   const double bins = std::clamp(std::ceil(slots / PrefixBin::kSlots), 1.0, 0x1p62);
   const double overflow = bins * MeanOverflow(static_cast<double>(n) / bins);
-  // The number of overflowing keys of a bin has a variance of at most 5.4 times its mean for loads up
-  // to 1: seven roots of the mean are three deviations. Some more where means are small.
+  // The number of overflowing keys of a bin has a variance of at most 5.4 times its mean for loads
+  // up to 1: seven roots of the mean are three deviations. Some more where means are small.
   const double spread = std::ceil(7 * std::sqrt(overflow));
   const double spare_keys = std::min(std::ceil(overflow) + spread + 16, static_cast<double>(n));
   const VectorQuotient::Params spare;
@@ -137,7 +137,8 @@ Result<PrefixFilter> PrefixFilter::Build(std::span<const uint64_t> hashes, const
       hashes.size(),
       [&](uint64_t keys, uint64_t attempt) { return CreateForAttempt(keys, params, attempt); },
       [&](PrefixFilter& filter, uint64_t& bytes) {
-        return InsertDistinct(Writer(filter), hashes, filter.view().prefetch, filter.stored_, bytes);
+        return InsertDistinct(Writer(filter), hashes, filter.view().prefetch, filter.stored_,
+                              bytes);
       });
 }
 
@@ -174,11 +175,13 @@ std::optional<double> PrefixFilter::TheoryFpr(double bits_per_key) {
   const double load = Params{}.load;
   const double spare_load = VectorQuotient::Params{}.load;
   const auto many_keys = uint64_t{1} << 40;
-  const auto many_bins = static_cast<uint64_t>(static_cast<double>(many_keys) / load / PrefixBin::kSlots);
+  const auto many_bins =
+      static_cast<uint64_t>(static_cast<double>(many_keys) / load / PrefixBin::kSlots);
   const theory::ForwardedShare forwarded =
       theory::PrefixForwardedShare(many_keys, many_bins, PrefixBin::kSlots);
   // Bits per key are remainder_bits (1 / load + overflow / spare_load) and those of the metadata.
-  const double metadata_bits = 8.0 * PrefixBin::kBytes / PrefixBin::kSlots - PrefixBin::kRemainderBits;
+  const double metadata_bits =
+      8.0 * PrefixBin::kBytes / PrefixBin::kSlots - PrefixBin::kRemainderBits;
   const double spare_metadata_bits = 8.0 * Block::kMetadataBytes / Block::kSlots;
   const double spare_slots = forwarded.overflowing_keys / spare_load;
   const double remainder_bits =

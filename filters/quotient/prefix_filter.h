@@ -3,18 +3,19 @@
 
 // Prefix filter.
 //
-// Idea: a bin of 32 bytes keeps the 25 least fingerprints of its keys; greater ones go to a spare. A
-// lookup sees from the bin alone which of the two to ask, since a fingerprint beyond the greatest one of
-// a bin that has overflowed lies in the spare and any other one does not. So nearly all lookups read one
-// line, and insertions one line as well, where other filters with fingerprints read two or three.
-// Source: Even, Even, Morrison, "Prefix Filter: Practically and Theoretically Better Than Bloom", 2022:
-// bins are pocket dictionaries of 25 quotients and 25 remainders of 8 bits (section 5), which make 250
-// of 256 bits. The spare is a vector quotient filter of 8 bits, one of those that the paper measures
-// behaves like its two-choicer; bits that the paper leaves over hold the quotient of the greatest
-// fingerprint.
-// Limits: one rate, about 0.38 % at 11.5 bits per key; no key can be erased, since what a bin gave away
-// does not come back. Insert answers kFull when the spare is full. When it loses: where keys are erased;
-// where they are all known at the start, linear equations are smaller.
+// Idea: a bin of 32 bytes keeps the 25 least fingerprints of its keys; greater ones go to a spare.
+// A lookup sees from the bin alone which of the two to ask, since a fingerprint beyond the greatest
+// one of a bin that has overflowed lies in the spare and any other one does not. So nearly all
+// lookups read one line, and insertions one line as well, where other filters with fingerprints
+// read two or three.
+// Source: Even, Even, Morrison, "Prefix Filter: Practically and Theoretically Better Than Bloom",
+// 2022: bins are pocket dictionaries of 25 quotients and 25 remainders of 8 bits (section 5), which
+// make 250 of 256 bits. The spare is a vector quotient filter of 8 bits, one of those that the
+// paper measures behaves like its two-choicer; bits that the paper leaves over hold the quotient of
+// the greatest fingerprint.
+// Limits: one rate, about 0.38 % at 11.5 bits per key; no key can be erased, since what a bin gave
+// away does not come back. Insert answers kFull when the spare is full. When it loses: where keys
+// are erased; where they are all known at the start, linear equations are smaller.
 //
 // Not thread-safe: Insert changes a bin and the spare in several stores.
 
@@ -37,8 +38,8 @@ namespace filterbench {
 
 // A bin: 50 bits that say in unary how many keys each quotient has (a 1 for each key, then a 0 that
 // ends the quotient), 5 bits of `code`, one bit that is 0, then 25 remainders in ascending order of
-// their fingerprints, 0 behind the last one. `code` is 0 until the bin has given a key away, then 25
-// less the greatest quotient in the bin. A bin of zeros is empty.
+// their fingerprints, 0 behind the last one. `code` is 0 until the bin has given a key away, then
+// 25 less the greatest quotient in the bin. A bin of zeros is empty.
 struct PrefixBin {
   static constexpr uint64_t kBytes = 32;
   static constexpr int kSlots = 25;
@@ -226,15 +227,15 @@ class PrefixFilter {
   // seeds and larger tables are tried (filters/quotient/build.h); then there is an error.
   static Result<PrefixFilter> Build(std::span<const uint64_t> hashes, const Params& params);
 
-  // Empty. `keys` distinct keys are then accepted one by one with a probability of at least 99 %: the
-  // spare has room for three standard deviations more keys than come to it in the mean.
+  // Empty. `keys` distinct keys are then accepted one by one with a probability of at least 99 %:
+  // the spare has room for three standard deviations more keys than come to it in the mean.
   static Result<PrefixFilter> Create(uint64_t keys, const Params& params);
 
   static Result<PrefixFilter> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;
 
-  // kFull, and nothing changed, where the bin of the key is full and so are both blocks of the spare
-  // for what it would give away.
+  // kFull, and nothing changed, where the bin of the key is full and so are both blocks of the
+  // spare for what it would give away.
   InsertStatus Insert(uint64_t hash);
 
   View view() const;

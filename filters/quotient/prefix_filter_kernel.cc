@@ -1,7 +1,7 @@
-// Lookups of PrefixFilter in vectors: bins and fingerprints of several keys are computed at once, then
-// the remainder of a key is compared with its whole bin, and the fingerprint with the greatest one
-// there. One absent key in ten meets an equal remainder and about one in twelve is passed on to the
-// spare; both are looked at again, without a branch for each of the others.
+// Lookups of PrefixFilter in vectors: bins and fingerprints of several keys are computed at once,
+// then the remainder of a key is compared with its whole bin, and the fingerprint with the greatest
+// one there. One absent key in ten meets an equal remainder and about one in twelve is passed on to
+// the spare; both are looked at again, without a branch for each of the others.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/quotient/prefix_filter_kernel.cc"
@@ -68,8 +68,8 @@ class PrefixFilterLookup {
     MiniFilterPlace places[kGroup];
     for (size_t f = 0; f < forwarded_count; ++f) {
       const size_t key = i + forwarded_keys[f];
-      places[f] = view_.spare.PlaceOf(
-          PrefixFilter::SpareHash({chunk.offsets[key] / PrefixBin::kBytes, chunk.fingerprints[key]}));
+      places[f] = view_.spare.PlaceOf(PrefixFilter::SpareHash(
+          {chunk.offsets[key] / PrefixBin::kBytes, chunk.fingerprints[key]}));
       if (view_.prefetch) {
         hwy::Prefetch(view_.spare.table + places[f].block * SpareBlock::kBytes);
         hwy::Prefetch(view_.spare.table + places[f].partner * SpareBlock::kBytes);

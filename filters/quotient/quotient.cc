@@ -72,8 +72,8 @@ class QuotientWriter {
     const uint64_t quotient = place.quotient;
     const uint64_t free = FirstFree(quotient);
     if (free == slots_ || free - quotient > Quotient::kMaxShiftedSlots) return false;
-    // All that lies from the end of the run to the free slot moves up by one; blocks that begin there
-    // have one more slot at their start that is not theirs.
+    // All that lies from the end of the run to the free slot moves up by one; blocks that begin
+    // there have one more slot at their start that is not theirs.
     const uint64_t first_block = quotient / kSlotsPerBlock + 1;
     const uint64_t last_block = free / kSlotsPerBlock;
     for (uint64_t block = first_block; block <= last_block; ++block) {
@@ -136,7 +136,8 @@ class QuotientWriter {
     words[bit / 8] = value ? words[bit / 8] | mask : words[bit / 8] & ~mask;
   }
   void SetOccupied(uint64_t quotient, bool value) const {
-    SetBit(At(quotient / kSlotsPerBlock) + Quotient::kOccupiedsAt, quotient % kSlotsPerBlock, value);
+    SetBit(At(quotient / kSlotsPerBlock) + Quotient::kOccupiedsAt, quotient % kSlotsPerBlock,
+           value);
   }
   void SetRunend(uint64_t slot, bool value) const {
     SetBit(Runends(slot / kSlotsPerBlock), slot % kSlotsPerBlock, value);
@@ -190,8 +191,9 @@ class QuotientWriter {
   uint64_t slots_;
 };
 
-// Empty if Insert and Erase could have left this table with `stored` keys, up to the order within runs;
-// else what is wrong. Nothing else may be asked: a lookup would leave the table, or deny a key.
+// Empty if Insert and Erase could have left this table with `stored` keys, up to the order within
+// runs; else what is wrong. Nothing else may be asked: a lookup would leave the table, or deny a
+// key.
 std::string WhatIsInconsistent(const Quotient::View& view, uint64_t stored) {
   const uint64_t blocks = Quotient::BlocksFor(view.quotients);
   const uint64_t slots = blocks * kSlotsPerBlock;
@@ -313,8 +315,8 @@ Details Quotient::GetDetails() const {
 }
 
 std::optional<FprEstimate> Quotient::ExpectedFpr() const {
-  return theory::QuotientFpr(
-      stored_, std::ldexp(static_cast<double>(quotients_), static_cast<int>(params_.remainder_bits)));
+  return theory::QuotientFpr(stored_, std::ldexp(static_cast<double>(quotients_),
+                                                 static_cast<int>(params_.remainder_bits)));
 }
 
 std::optional<double> Quotient::TheoryFpr(double bits_per_key) {

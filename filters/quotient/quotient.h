@@ -3,21 +3,23 @@
 
 // Rank-and-select quotient filter.
 //
-// Idea: a fingerprint is split into a quotient, which says where it belongs, and a remainder, which is
-// stored there or, where that slot is taken, further up; equal quotients are neighbours (a run). Two
-// bits per slot find them again: one says whether a quotient has a run, one whether a slot ends a run,
-// and the i-th run ends at the i-th end. A block of 64 slots has these bits as two words, and the number
-// of slots at its start that belong to runs of earlier blocks, so that counting starts at the block.
-// Fingerprints are whole, so that keys can be erased.
-// Source: Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter: Making Every Bit Count",
-// 2017, section 4.1 (without its counters); quotienting after Bender et al., "Don't Thrash: How to
-// Cache Your Hash on Flash", 2012. Three things differ: the number of quotients need not be a power of
-// two, since FastRange64 of the hash is in the order of the hash and so is the fingerprint; runs are in
-// the order of insertion; and select is computed in plain arithmetic (filters/quotient/select.h).
-// Limits: an insertion shifts what lies between its run and the next free slot, ten slots in the mean
-// over a build to the load of 0.95, two hundred at its end. When it loses: lookups are chains of small
-// steps, no vectors in them; a cuckoo filter is faster at the same size, and near full far cheaper to
-// insert into. It wins where remainders of any width, deletion and locality count together.
+// Idea: a fingerprint is split into a quotient, which says where it belongs, and a remainder, which
+// is stored there or, where that slot is taken, further up; equal quotients are neighbours (a run).
+// Two bits per slot find them again: one says whether a quotient has a run, one whether a slot ends
+// a run, and the i-th run ends at the i-th end. A block of 64 slots has these bits as two words,
+// and the number of slots at its start that belong to runs of earlier blocks, so that counting
+// starts at the block. Fingerprints are whole, so that keys can be erased.
+// Source: Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter: Making Every Bit
+// Count", 2017, section 4.1 (without its counters); quotienting after Bender et al., "Don't Thrash:
+// How to Cache Your Hash on Flash", 2012. Three things differ: the number of quotients need not be
+// a power of two, since FastRange64 of the hash is in the order of the hash and so is the
+// fingerprint; runs are in the order of insertion; and select is computed in plain arithmetic
+// (filters/quotient/select.h).
+// Limits: an insertion shifts what lies between its run and the next free slot, ten slots in the
+// mean over a build to the load of 0.95, two hundred at its end. When it loses: lookups are chains
+// of small steps, no vectors in them; a cuckoo filter is faster at the same size, and near full far
+// cheaper to insert into. It wins where remainders of any width, deletion and locality count
+// together.
 //
 // Not thread-safe: Insert and Erase shift slots in many stores.
 
@@ -48,7 +50,8 @@ class Quotient {
       .name = "quotient",
       .summary = "remainders of 4 to 16 bits in runs that rank and select find; insert and erase",
       .source = "Pandey, Bender, Johnson, Patro 2017",
-      .fpr_formula = "1 - (1 - 1/(quotients 2^r))^n: about load / 2^r (Bender et al. 2012, section 3)",
+      .fpr_formula =
+          "1 - (1 - 1/(quotients 2^r))^n: about load / 2^r (Bender et al. 2012, section 3)",
       .hash_bits = 64,
   };
 
@@ -68,9 +71,10 @@ class Quotient {
 
   static constexpr uint64_t kMaxTableBytes = uint64_t{1} << 37;  // 2^40 bits
 
-  // A block: offset, one byte; then the words `occupieds` (bit i: quotient i of the block has a run) and
-  // `runends` (bit i: slot i ends a run); then 64 remainders, packed. Slots beyond the last quotient
-  // take what is shifted there. A block of zeros is empty; slots without a key hold 0.
+  // A block: offset, one byte; then the words `occupieds` (bit i: quotient i of the block has a
+  // run) and `runends` (bit i: slot i ends a run); then 64 remainders, packed. Slots beyond the
+  // last quotient take what is shifted there. A block of zeros is empty; slots without a key hold
+  // 0.
   static constexpr uint64_t kSlotsPerBlock = 64;
   static constexpr uint64_t kOccupiedsAt = 1;
   static constexpr uint64_t kRunendsAt = 9;
@@ -120,8 +124,8 @@ class Quotient {
       return bits >> (bit % 8) & LowBits(remainder_bits);
     }
 
-    // One beyond the last slot of the runs of all quotients up to this one. Where those of its block
-    // have none and nothing reaches into the block, the start of the block.
+    // One beyond the last slot of the runs of all quotients up to this one. Where those of its
+    // block have none and nothing reaches into the block, the start of the block.
     uint64_t RunsEnd(uint64_t quotient) const noexcept {
       uint64_t block = quotient / kSlotsPerBlock;
       const uint64_t up_to = ~uint64_t{0} >> (kSlotsPerBlock - 1 - quotient % kSlotsPerBlock);
@@ -166,17 +170,17 @@ class Quotient {
   // seeds and larger tables are tried (filters/quotient/build.h); then there is an error.
   static Result<Quotient> Build(std::span<const uint64_t> hashes, const Params& params);
 
-  // Empty. `keys` distinct keys are then accepted one by one with a probability of at least 99 %: at a
-  // load of 0.95 what is shifted beyond a slot is longer than x slots with a probability of about
-  // e^(-0.1 x) (the queue M/D/1), and at least 64 slots follow the last quotient.
+  // Empty. `keys` distinct keys are then accepted one by one with a probability of at least 99 %:
+  // at a load of 0.95 what is shifted beyond a slot is longer than x slots with a probability of
+  // about e^(-0.1 x) (the queue M/D/1), and at least 64 slots follow the last quotient.
   static Result<Quotient> Create(uint64_t keys, const Params& params);
 
   static Result<Quotient> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;
 
-  // Stores one more copy at every call, so that each Insert can be taken back by one Erase. kFull, and
-  // nothing changed, where no slot is free within kMaxShiftedSlots or before the end of the table, or
-  // where an offset would exceed kMaxOffset.
+  // Stores one more copy at every call, so that each Insert can be taken back by one Erase. kFull,
+  // and nothing changed, where no slot is free within kMaxShiftedSlots or before the end of the
+  // table, or where an offset would exceed kMaxOffset.
   InsertStatus Insert(uint64_t hash);
   static constexpr uint64_t kMaxShiftedSlots = uint64_t{1} << 16;
   // Removes one copy. Only for a hash that was inserted or built in and not erased since.

@@ -1,5 +1,6 @@
-// The rules of the quotient filter itself; what holds for every filter is in filters/conformance. Cases
-// of others that are met here: an insert that fails (B2), the promise of capacity (C7), damage (E2).
+// The rules of the quotient filter itself; what holds for every filter is in filters/conformance.
+// Cases of others that are met here: an insert that fails (B2), the promise of capacity (C7),
+// damage (E2).
 
 #include "filters/quotient/quotient.h"
 
@@ -32,8 +33,8 @@ void ExpectConsistent(const Quotient& filter) {
   ASSERT_TRUE(read) << read.error();
 }
 
-// Against the multiset of fingerprints, over insertions, repeated keys and erasures up to a full table
-// and back to an empty one.
+// Against the multiset of fingerprints, over insertions, repeated keys and erasures up to a full
+// table and back to an empty one.
 void CheckAgainstModel(uint64_t remainder_bits, uint64_t keys, uint64_t seed) {
   Quotient filter = MustCreate(keys, {.remainder_bits = remainder_bits, .seed = seed});
   const Quotient::View view = filter.view();

@@ -9,9 +9,10 @@
 
 namespace filterbench {
 
-// The position of the set bit that has `rank` set bits below it; there must be such a bit. Broadword
-// programming (Vigna, "Broadword Implementation of Rank/Select Queries", 2008, section 4): counts of
-// set bits up to each byte, compared with the rank all at once, then the same within the byte.
+// The position of the set bit that has `rank` set bits below it; there must be such a bit.
+// Broadword programming (Vigna, "Broadword Implementation of Rank/Select Queries", 2008, section
+// 4): counts of set bits up to each byte, compared with the rank all at once, then the same within
+// the byte.
 constexpr int Select64(uint64_t word, int rank) {
   constexpr uint64_t kOnes = 0x0101010101010101;
   constexpr uint64_t kHighest = 0x8080808080808080;

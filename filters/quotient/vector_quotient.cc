@@ -111,8 +111,8 @@ Details VectorQuotient::GetDetails() const {
 }
 
 std::optional<FprEstimate> VectorQuotient::ExpectedFpr() const {
-  const uint64_t tags =
-      params_.fingerprint_bits == FingerprintBits::k8 ? MiniFilter<8>::kTags : MiniFilter<16>::kTags;
+  const uint64_t tags = params_.fingerprint_bits == FingerprintBits::k8 ? MiniFilter<8>::kTags
+                                                                        : MiniFilter<16>::kTags;
   return theory::VectorQuotientFpr(stored_, blocks_, static_cast<double>(tags));
 }
 

@@ -4,20 +4,21 @@
 // Vector quotient filter.
 //
 // Idea: a quotient filter that is as small as a cache line can shift its remainders with one
-// instruction and compare them with one, and many such mini-filters fill up evenly if each key takes
-// the emptier one of two. No key is ever moved between blocks: an insertion costs the same two lines at
-// every load, where a cuckoo filter searches ever longer. Keys can be erased.
-// Source: Pandey, Conway, Durie, Bender, Farach-Colton, Johnson, "Vector Quotient Filters: Overcoming
-// the Time/Space Trade-Off in Filter Design", 2021. Three things differ from the paper: the number of
-// blocks need not be a power of two (`MiniFilterPartner`), the second block is always looked at (the
-// paper's shortcut to the first one while it is less than 75 % full costs load), and a lookup computes
-// no select: remainders are compared first, and that a matching slot lies in the bucket of the key
-// follows from the bit of the slot and the number of bits below it (vector_quotient_kernel.cc).
+// instruction and compare them with one, and many such mini-filters fill up evenly if each key
+// takes the emptier one of two. No key is ever moved between blocks: an insertion costs the same
+// two lines at every load, where a cuckoo filter searches ever longer. Keys can be erased.
+// Source: Pandey, Conway, Durie, Bender, Farach-Colton, Johnson, "Vector Quotient Filters:
+// Overcoming the Time/Space Trade-Off in Filter Design", 2021. Three things differ from the paper:
+// the number of blocks need not be a power of two (`MiniFilterPartner`), the second block is always
+// looked at (the paper's shortcut to the first one while it is less than 75 % full costs load), and
+// a lookup computes no select: remainders are compared first, and that a matching slot lies in the
+// bucket of the key follows from the bit of the slot and the number of bits below it
+// (vector_quotient_kernel.cc).
 // Limits: two rates, 0.44 % and 0.0022 %, at 11.5 and 20.3 bits per key. Insert answers kFull where
-// both blocks of a key are full, as soon as a load of 0.94 to 0.95 (8 bits) or 0.91 (16 bits). When it
-// loses: two lines for every answer and comparisons over whole lines; a cuckoo filter with tags of 12
-// bits costs 1.2 bits more and has 0.4 of the rate, and where no key is erased linear equations are
-// smaller and faster.
+// both blocks of a key are full, as soon as a load of 0.94 to 0.95 (8 bits) or 0.91 (16 bits). When
+// it loses: two lines for every answer and comparisons over whole lines; a cuckoo filter with tags
+// of 12 bits costs 1.2 bits more and has 0.4 of the rate, and where no key is erased linear
+// equations are smaller and faster.
 //
 // Not thread-safe: Insert and Erase change a block in several stores.
 
@@ -91,8 +92,9 @@ class VectorQuotient {
   // seeds and larger tables are tried (filters/quotient/build.h); then there is an error.
   static Result<VectorQuotient> Build(std::span<const uint64_t> hashes, const Params& params);
 
-  // Empty. `keys` distinct keys are then accepted one by one: in 20000 tables of 1 to 1e5 blocks with
-  // uniform hashes, the share of refused sequences is below 1 % for every size, at both widths.
+  // Empty. `keys` distinct keys are then accepted one by one: in 20000 tables of 1 to 1e5 blocks
+  // with uniform hashes, the share of refused sequences is below 1 % for every size, at both
+  // widths.
   static Result<VectorQuotient> Create(uint64_t keys, const Params& params);
 
   static Result<VectorQuotient> Deserialize(std::span<const std::byte> wire);

@@ -1,8 +1,8 @@
-// Lookups of VectorQuotient in vectors: blocks and tags of several keys are computed at once, then the
-// remainder of a key is compared with all of its two blocks. Three of ten absent keys meet an equal
-// remainder (8 bits); those are looked at again, without a branch for each of the others. On Zen 3
-// with AVX2 batches take about a fifth of the time of the scalar reference in cache and in memory (a
-// rough ratio, the machine was busy), since that computes a select for each block.
+// Lookups of VectorQuotient in vectors: blocks and tags of several keys are computed at once, then
+// the remainder of a key is compared with all of its two blocks. Three of ten absent keys meet an
+// equal remainder (8 bits); those are looked at again, without a branch for each of the others. On
+// Zen 3 with AVX2 batches take about a fifth of the time of the scalar reference in cache and in
+// memory (a rough ratio, the machine was busy), since that computes a select for each block.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "filters/quotient/vector_quotient_kernel.cc"
@@ -70,7 +70,8 @@ class VectorQuotientLookup {
     size_t count = 0;
     for (uint32_t j = 0; j < kGroup; ++j) {
       const uint64_t tag = chunk.tags[i + j];
-      const uint64_t in_first = SlotsWithRemainder<kBits>(view_.table + chunk.offsets[0][i + j], tag);
+      const uint64_t in_first =
+          SlotsWithRemainder<kBits>(view_.table + chunk.offsets[0][i + j], tag);
       const uint64_t in_second =
           SlotsWithRemainder<kBits>(view_.table + chunk.offsets[1][i + j], tag);
       candidates[count] = 2 * j;

@@ -1,6 +1,6 @@
 // The rules of the vector quotient filter itself; what holds for every filter is in
-// filters/conformance. Cases of others that are met here: an insert that fails (B2), erasing beside a
-// key with the same tag (B3), the promise of capacity (C7), damage (E2).
+// filters/conformance. Cases of others that are met here: an insert that fails (B2), erasing beside
+// a key with the same tag (B3), the promise of capacity (C7), damage (E2).
 
 #include "filters/quotient/vector_quotient.h"
 
@@ -32,8 +32,8 @@ bool IsZero(std::span<const std::byte> bytes) {
 
 // --- One block ---
 
-// Against a count of each tag, over many insertions and erasures. `tags` are few where buckets shall
-// fill up and equal tags meet.
+// Against a count of each tag, over many insertions and erasures. `tags` are few where buckets
+// shall fill up and equal tags meet.
 template <int kBits>
 void CheckBlockAgainstModel(uint64_t tags, uint64_t seed) {
   using Block = MiniFilter<kBits>;

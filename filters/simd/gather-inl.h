@@ -52,9 +52,9 @@ HWY_INLINE hn::Vec<D> GatherWords(D d, const T* HWY_RESTRICT base, hn::Vec<D> in
 #endif
 }
 
-// Lane i of the result is words[indices[i]], zero-extended where T has 32 bits. Indices lie in memory,
-// so that scalar loads need not take them out of a vector first. May read four bytes beyond a word of
-// 32 bits.
+// Lane i of the result is words[indices[i]], zero-extended where T has 32 bits. Indices lie in
+// memory, so that scalar loads need not take them out of a vector first. May read four bytes beyond
+// a word of 32 bits.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> WordsAt(D d, const T* HWY_RESTRICT words,
                               const uint64_t* HWY_RESTRICT indices) {

@@ -43,8 +43,8 @@ inline constexpr SelectedLanes<2, 8> kSelectedBytesOf2;
 }  // namespace filterbench
 #endif  // FILTERBENCH_FILTERS_SIMD_SELECTED_LANES_
 
-// For lambdas in the innermost loops, in place of HWY_ATTR: GCC calls those that it counts as large,
-// and vectors then travel through memory.
+// For lambdas in the innermost loops, in place of HWY_ATTR: GCC calls those that it counts as
+// large, and vectors then travel through memory.
 #ifndef FILTERBENCH_INLINE_LAMBDA
 #define FILTERBENCH_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 #endif
@@ -102,8 +102,8 @@ HWY_INLINE void StoreSelected(D d, V v, M mask, T* HWY_RESTRICT to) {
 }
 
 #if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-// The lanes of a, then those of b, as signed bytes with saturation, within each block of 16 bytes of
-// the vectors: hn::ReorderDemote2To of later versions. D has int16_t.
+// The lanes of a, then those of b, as signed bytes with saturation, within each block of 16 bytes
+// of the vectors: hn::ReorderDemote2To of later versions. D has int16_t.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE hn::Vec<hn::Repartition<int8_t, D>> PackToBytes(D d, V a, V b) {
   const hn::Repartition<int8_t, D> d8;

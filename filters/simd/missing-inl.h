@@ -1,9 +1,9 @@
 // Which of eight keys have all their bits, compiled once per target.
 //
 // A key's test leaves a vector that is zero where nothing is missing. To turn it into a bit of the
-// answer key by key takes a vector test, a flag and two instructions that place the bit. Packing two
-// vectors into one with saturation keeps what is not zero not zero: eight keys take about eleven
-// instructions together.
+// answer key by key takes a vector test, a flag and two instructions that place the bit. Packing
+// two vectors into one with saturation keeps what is not zero not zero: eight keys take about
+// eleven instructions together.
 
 #if defined(FILTERBENCH_FILTERS_SIMD_MISSING_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FILTERBENCH_FILTERS_SIMD_MISSING_INL_H_

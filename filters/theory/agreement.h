@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_THEORY_AGREEMENT_H_
 #define FILTERBENCH_FILTERS_THEORY_AGREEMENT_H_
 
-// What holds for every filter: the bound of information, the floor of a hash, and whether a measured
-// rate agrees with a theoretical one.
+// What holds for every filter: the bound of information, the floor of a hash, and whether a
+// measured rate agrees with a theoretical one.
 
 #include <cstdint>
 

@@ -53,11 +53,11 @@ size_t LastLoad(double mean_load);
 // The limit for n to infinity: loads follow the Poisson law.
 double FprOfManyBlocks(double keys_per_block, const RatesByLoad& rates);
 
-// The rate where `same` is the share of queries whose whole hash is a key's, counted on top of a law
-// that takes all fields of a hash as independent. That counts a little twice: such a key is also one
-// of those that set single bits of the query. By measurement (RocksDB's filters, 4e6 keys, 4 to 24
-// bits per key) the rate is lower than this by up to 0.35 same where it is 1 to 20 %, by less than
-// 0.05 same below; the deviation has a tenth of `same` for it.
+// The rate where `same` is the share of queries whose whole hash is a key's, counted on top of a
+// law that takes all fields of a hash as independent. That counts a little twice: such a key is
+// also one of those that set single bits of the query. By measurement (RocksDB's filters, 4e6 keys,
+// 4 to 24 bits per key) the rate is lower than this by up to 0.35 same where it is 1 to 20 %, by
+// less than 0.05 same below; the deviation has a tenth of `same` for it.
 FprEstimate WithSameHash(FprEstimate fpr, double same);
 
 }  // namespace filterbench::theory

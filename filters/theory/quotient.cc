@@ -73,7 +73,8 @@ ForwardedShare PrefixForwardedShare(uint64_t n, uint64_t bins, int capacity) {
   double square = 0;
   double overflow = 0;
   const auto add = [&](double load, double probability) {
-    // The share of values above the capacity-th least of `load`: Beta(load - capacity + 1, capacity).
+    // The share of values above the capacity-th least of `load`: Beta(load - capacity + 1,
+    // capacity).
     const double above = load - capacity + 1;
     mean += probability * above / (load + 1);
     square += probability * above * (above + 1) / ((load + 1) * (load + 2));

@@ -33,9 +33,9 @@ double RibbonFpr(double columns);
 // sum zero, so RibbonFpr + (1 - RibbonFpr) * P(row in span) (Dillinger and Walzer 2021, section 3).
 FprEstimate HomogeneousRibbonFpr(uint64_t n, int columns, double wide_share, int width);
 
-// The bumped filter of many keys with rows of 64 bits: almost no slot is free, and each 128 slots of
-// its first layer have a threshold of two bits (Dillinger, Huebschle-Schneider, Sanders, Walzer 2022,
-// section 4; measured at 1e6 keys).
+// The bumped filter of many keys with rows of 64 bits: almost no slot is free, and each 128 slots
+// of its first layer have a threshold of two bits (Dillinger, Huebschle-Schneider, Sanders, Walzer
+// 2022, section 4; measured at 1e6 keys).
 inline constexpr double kBumpedRibbonSlotsPerKey = 1.0005;
 inline constexpr double kBumpedRibbonThresholdBitsPerKey = 2.0 / 128;
 

@@ -41,9 +41,9 @@ class LegacyRates {
         }
         mean += step.share * std::clamp(covered, 0.0, 1.0);
       }
-      // Whether two queries are covered alike depends first of all on how many bits are set, as with
-      // uniform probes; then on which (a, b) happen to be covered, a Poisson number of them, mostly in
-      // pairs (a path and its reverse).
+      // Whether two queries are covered alike depends first of all on how many bits are set, as
+      // with uniform probes; then on which (a, b) happen to be covered, a Poisson number of them,
+      // mostly in pairs (a path and its reverse).
       const size_t i = rates_.size();
       const RateInBlock like = i < uniform.size() ? uniform[i] : RateInBlock{1, 1};
       const double spread =
@@ -104,8 +104,8 @@ RatesByLoad LegacyRatesUpTo(int k, double mean_load) {
   return cache.try_emplace(k, k).first->second.UpTo(LastLoad(mean_load));
 }
 
-// The rate as a mean over drawn lines, keys and queries, each a 32-bit hash of its line: what is true
-// whatever line, a and b have to do with each other. The deviation is the error of the mean.
+// The rate as a mean over drawn lines, keys and queries, each a 32-bit hash of its line: what is
+// true whatever line, a and b have to do with each other. The deviation is the error of the mean.
 FprEstimate DrawnLegacyFpr(uint64_t n, uint64_t lines, int k) {
   constexpr uint64_t kDrawnLines = 1 << 12;
   constexpr uint64_t kQueriesPerLine = 128;
@@ -177,8 +177,8 @@ struct PowerSum {
   std::vector<double> factors;
 };
 
-// The product over words of (S / 64)^orders[word], as a function of the number of keys in the group,
-// whose offsets are uniform.
+// The product over words of (S / 64)^orders[word], as a function of the number of keys in the
+// group, whose offsets are uniform.
 PowerSum ProductOfMoments(const std::vector<int>& orders, int pairs) {
   const int words = static_cast<int>(orders.size());
   std::vector<std::vector<double>> coefficients;

@@ -1,7 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_THEORY_ROTATED_MASKS_H_
 #define FILTERBENCH_FILTERS_THEORY_ROTATED_MASKS_H_
 
-// The false-positive rate of a filter of 64-bit words whose keys have one of a table of masks, rotated.
+// The false-positive rate of a filter of 64-bit words whose keys have one of a table of masks,
+// rotated.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace filterbench::theory {
 
-// A key sets the bits of a mask, uniform among those given, rotated by 0..63 bits, in a word that is
-// uniform. The mean is exact: for each mask as a query, inclusion-exclusion over its bits; which of
-// them a key hits is counted over all masks and rotations. The deviation of words that hold one key is
-// exact, too; that of fuller ones is as if keys had four to five independent bits.
+// A key sets the bits of a mask, uniform among those given, rotated by 0..63 bits, in a word that
+// is uniform. The mean is exact: for each mask as a query, inclusion-exclusion over its bits; which
+// of them a key hits is counted over all masks and rotations. The deviation of words that hold one
+// key is exact, too; that of fuller ones is as if keys had four to five independent bits.
 class RotatedMaskLaw {
  public:
   // Masks of 1 to kMaxMaskBits bits. Takes some 0.2 s for 1024 of them.

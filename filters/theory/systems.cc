@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kMaxProbes = kMaxClassicProbes;
 
-// Where the words of a progression wrap, and which are negative. With words in units of 2^word_bits,
-// probe i is start + i step - carry[i], times sign[i].
+// Where the words of a progression wrap, and which are negative. With words in units of
+// 2^word_bits, probe i is start + i step - carry[i], times sign[i].
 struct Wraps {
   std::array<int, kMaxProbes> carry;
   std::array<int, kMaxProbes> sign;
@@ -55,9 +55,9 @@ constexpr int kMaxRatio = 3;
 
 // What follows from where words wrap; the same for all numbers of bits with the same `modulus`.
 struct ProgressionLaw {
-  // Of one step of a key, tied to the query's by d b' = g b + e shift: how often, over all starts, it
-  // shares s >= 2 positions with the query. Summed over (d, g) with the same common divisor, by the
-  // remainder of e modulo that.
+  // Of one step of a key, tied to the query's by d b' = g b + e shift: how often, over all starts,
+  // it shares s >= 2 positions with the query. Summed over (d, g) with the same common divisor, by
+  // the remainder of e modulo that.
   std::vector<double> shared[kMaxRatio + 1][kMaxRatio];
   // The part of it of keys with the query's start and step.
   std::vector<double> shared_same_pair;
@@ -87,9 +87,10 @@ int Reduce(int value, int modulus) {
   return modulus == 0 ? value : ((value % modulus) + modulus) % modulus;
 }
 
-// Starts a and steps b of which only those with a = 2^17 b modulo `period` occur: LevelDB's. A query
-// and a key whose steps are tied by d b' = +-g b + e and whose probes i0 and j0 meet f wraps apart
-// need A b = B, for a step b that is uniform modulo `period`. How much more likely that makes it.
+// Starts a and steps b of which only those with a = 2^17 b modulo `period` occur: LevelDB's. A
+// query and a key whose steps are tied by d b' = +-g b + e and whose probes i0 and j0 meet f wraps
+// apart need A b = B, for a step b that is uniform modulo `period`. How much more likely that makes
+// it.
 double LatticeWeight(uint64_t period, int64_t d, int64_t g, int64_t i0, int64_t j0, int64_t e,
                      int64_t f) {
   if (period == 1) return 1;
@@ -100,8 +101,9 @@ double LatticeWeight(uint64_t period, int64_t d, int64_t g, int64_t i0, int64_t 
   return b % common == 0 ? static_cast<double>(common) : 0;
 }
 
-// `modulus`: carries count modulo this number, the order of 2^word_bits modulo `bits`; 0 where it is
-// larger than any carry. `lattice`: the period of LatticeWeight, 1 for independent starts and steps.
+// `modulus`: carries count modulo this number, the order of 2^word_bits modulo `bits`; 0 where it
+// is larger than any carry. `lattice`: the period of LatticeWeight, 1 for independent starts and
+// steps.
 ProgressionLaw ComputeProgressionLaw(int k, bool is_signed, int modulus, uint64_t lattice) {
   ProgressionLaw law;
   for (auto& by_remainder : law.shared) {
@@ -289,8 +291,8 @@ FprEstimate ProgressionFpr(uint64_t n, uint64_t bits, int k, const ProgressionOp
       }
     }
     shared /= m * m;
-    // With a key that shares s positions a query needs p^(k - s) where it needed p^k. The terms up to
-    // the square of q / p are those of independent positions.
+    // With a key that shares s positions a query needs p^(k - s) where it needed p^k. The terms up
+    // to the square of q / p are those of independent positions.
     excess += keys * shared *
               (std::pow(p, k - s) - std::pow(p, k) - s * q * std::pow(p, k - 1) -
                s * (s - 1) / 2.0 * q * q * std::pow(p, k - 2));
@@ -319,8 +321,8 @@ FprEstimate ProgressionFpr(uint64_t n, uint64_t bits, int k, const ProgressionOp
 
 // How often keys of LevelDB's sequence visit the positions that queries ask for.
 //
-// Modulo 2^32 - 1, rotating right by 17 is a multiplication by 2^15: probe i is h (1 + i 2^15) minus
-// its wraps. Of the divisors of 2^32 - 1 = 3 5 17 257 65537,
+// Modulo 2^32 - 1, rotating right by 17 is a multiplication by 2^15: probe i is h (1 + i 2^15)
+// minus its wraps. Of the divisors of 2^32 - 1 = 3 5 17 257 65537,
 //   - 65537 divides 1 + 2 2^15, so that the third probe is 65537 u - c with c wraps, and has 3 2^16
 //     values in all, which are soon set: k is one less in effect from some 1e5 keys on;
 //   - 3, 5 or 17 divide 1 + i 2^15 for i = 1, 4, ..., for i = 3, 8, ... and for i = 15. Where they
@@ -332,8 +334,9 @@ class RotatedLoads {
   RotatedLoads(uint64_t bits, int k) : bits_(bits), k_(k) {
     std::unordered_map<uint64_t, double> third;
     if (k > 2) {
-      // h + 2 rotr(h, 17) = h + rotr(h, 16) - t for the bit t that the doubling moves around, and the
-      // sum of the two halves of h that both halves of h + rotr(h, 16) are has a carry w: u = sum + w.
+      // h + 2 rotr(h, 17) = h + rotr(h, 16) - t for the bit t that the doubling moves around, and
+      // the sum of the two halves of h that both halves of h + rotr(h, 16) are has a carry w: u =
+      // sum + w.
       constexpr double kHalf = 0x1p-33;
       for (uint64_t u = 0; u <= 65536; ++u) {
         const auto value = static_cast<uint32_t>(65537 * u);

@@ -1,7 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_THEORY_TEST_SUPPORT_H_
 #define FILTERBENCH_FILTERS_THEORY_TEST_SUPPORT_H_
 
-// The tables that theory is checked against: filters/testdata/theory_tables.json, computed elsewhere.
+// The tables that theory is checked against: filters/testdata/theory_tables.json, computed
+// elsewhere.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

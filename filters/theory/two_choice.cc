@@ -26,8 +26,8 @@ class MeanField {
     FindOrder();
   }
 
-  // `keys` keys per block by one step: of Euler, which is one key where keys = 1 / blocks, or by the
-  // rule of the midpoint.
+  // `keys` keys per block by one step: of Euler, which is one key where keys = 1 / blocks, or by
+  // the rule of the midpoint.
   void StepByKeys(double keys) { Advance(share_, FlowOf(share_), keys); }
   void StepByMidpoint(double keys) {
     std::vector<double> middle = share_;
@@ -49,7 +49,8 @@ class MeanField {
         covered += share_[j] * all;
         in_block[j] += probability * all;
       }
-      rate += probability * (same_ * covered + (1 - same_) * (covered + covered - covered * covered));
+      rate +=
+          probability * (same_ * covered + (1 - same_) * (covered + covered - covered * covered));
       one_block += probability * covered;
     }
     for (int j = 0; j <= kBits; ++j) mean_set += share_[j] * j;
@@ -126,7 +127,8 @@ class MeanField {
   // P(d given positions are all set) in a block of j bits.
   static double AllSet(int j, int d) {
     double p = 1;
-    for (int i = 0; i < d && p > 0; ++i) p *= std::max(0.0, static_cast<double>(j - i)) / (kBits - i);
+    for (int i = 0; i < d && p > 0; ++i)
+      p *= std::max(0.0, static_cast<double>(j - i)) / (kBits - i);
     return p;
   }
 

@@ -169,7 +169,8 @@ void Estimate(Case& work, const MeasureSpec& measure) {
   // a second time (sorted) and as much again in working memory.
   const double bytes_of_build =
       work.streams_keys() ? bits_per_key / 8 : 8 * 4 + 2 * bits_per_key / 8 + bytes_per_key;
-  work.memory_bytes = static_cast<uint64_t>(n * bytes_of_build) + measure.fpr_queries * (8 + bytes_per_key) +
+  work.memory_bytes = static_cast<uint64_t>(n * bytes_of_build) +
+                      measure.fpr_queries * (8 + bytes_per_key) +
                       stream * (8 + (8 + bytes_per_key) * streams.size()) + (64 << 20);
   const double pass_seconds =
       std::max(measure.pass_seconds, static_cast<double>(stream) * kNsPerLookup * 1e-9);
@@ -197,7 +198,8 @@ std::string WhyNotFilled(const Case& work) {
 
 bool Case::streams_keys() const {
   constexpr uint64_t kMaxKeysInMemory = uint64_t{1} << 28;  // 2 GiB of hashes
-  return !fill && keys > kMaxKeysInMemory && build_hashing == Hashing::kPrehashed && type->can_stream();
+  return !fill && keys > kMaxKeysInMemory && build_hashing == Hashing::kPrehashed &&
+         type->can_stream();
 }
 
 uint64_t Case::given_keys() const {

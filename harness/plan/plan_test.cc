@@ -51,8 +51,8 @@ TEST(MakePlan, APointThatTwoSweepsAskForIsMeasuredOnce) {
   EXPECT_EQ(plan.points(), 2u);
 }
 
-// 1e9 keys: their hashes alone are 8 GB, and sorting them takes as much again. Filters that are filled
-// in pieces need no more than their table.
+// 1e9 keys: their hashes alone are 8 GB, and sorting them takes as much again. Filters that are
+// filled in pieces need no more than their table.
 TEST(MakePlan, FiltersThatAreBuiltInPiecesNeedNoMemoryForTheirKeys) {
   constexpr uint64_t kLimit = uint64_t{8} << 30;
   const Plan plan = PlanOf(R"({"sweeps": [
@@ -118,7 +118,8 @@ TEST(MakePlan, FiltersThatHashKeysAreBuiltFromThem) {
 }
 
 TEST(MakePlan, OverfillTakesItsFillsAndAnswersForStaticFilters) {
-  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}, "xor": {}}, "keys": 1000,
+  const Plan plan =
+      PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}, "xor": {}}, "keys": 1000,
       "modes": ["overfill", "build"]}]})");
   std::set<double> fills;
   for (const Case& work : plan.cases) {

@@ -122,7 +122,8 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
                            const std::function<void(const SendMessage& send)>& work,
                            const std::function<void(std::string_view message)>& receive) {
   int pipe_ends[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
   std::fflush(nullptr);  // or the child would write once more what is buffered
   const pid_t parent = getpid();
   const pid_t child = fork();

@@ -292,13 +292,43 @@ void Flatten(const json& value, const std::string& path, Row& row) {
 
 // The order of columns; "x.*" stands for all that begin with "x.". Those of a file whether a point
 // has them or not, but for the parameters; others follow by name.
-constexpr std::string_view kColumns[] = {
-    "point_id", "filter", "preset", "params.*", "keys", "key_set.kind", "key_set.*", "mode",
-    "fill", "negative_share", "hashing", "target", "status", "reason", "rounds", "passes", "ns_per_op.median",
-    "ns_per_op.low", "ns_per_op.high", "ns_per_op.confidence", "ns_per_op.min", "floor.ns_per_op",
-    "floor.ratio", "floor.from", "floor_reason", "size_bytes", "bits_per_key", "build_ns_per_key",
-    "keys_held", "fpr.expected", "fpr.measured", "fpr.low", "fpr.high", "fpr.false_positives", "fpr.queries",
-    "filter_digest", "answers_digest"};
+constexpr std::string_view kColumns[] = {"point_id",
+                                         "filter",
+                                         "preset",
+                                         "params.*",
+                                         "keys",
+                                         "key_set.kind",
+                                         "key_set.*",
+                                         "mode",
+                                         "fill",
+                                         "negative_share",
+                                         "hashing",
+                                         "target",
+                                         "status",
+                                         "reason",
+                                         "rounds",
+                                         "passes",
+                                         "ns_per_op.median",
+                                         "ns_per_op.low",
+                                         "ns_per_op.high",
+                                         "ns_per_op.confidence",
+                                         "ns_per_op.min",
+                                         "floor.ns_per_op",
+                                         "floor.ratio",
+                                         "floor.from",
+                                         "floor_reason",
+                                         "size_bytes",
+                                         "bits_per_key",
+                                         "build_ns_per_key",
+                                         "keys_held",
+                                         "fpr.expected",
+                                         "fpr.measured",
+                                         "fpr.low",
+                                         "fpr.high",
+                                         "fpr.false_positives",
+                                         "fpr.queries",
+                                         "filter_digest",
+                                         "answers_digest"};
 
 std::vector<std::string> OrderColumns(const std::vector<Row>& rows) {
   std::set<std::string> names;

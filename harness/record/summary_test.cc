@@ -278,15 +278,17 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
   std::getline(lines, header);
   std::getline(lines, first);
   std::getline(lines, second);
-  EXPECT_EQ(header,
-            "point_id,filter,preset,params.bits_per_key,params.k,params.layout,params.width,keys,"
-            "key_set.kind,mode,fill,negative_share,hashing,target,status,reason,rounds,passes,"
-            "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
-            "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
-            "build_ns_per_key,keys_held,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
-            "fpr.queries,filter_digest,answers_digest");
-  EXPECT_THAT(first, HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
-                               "avx2,ok,,2,6,1.375,1.25,1.5,0.96875,1.25,,,,"));
+  EXPECT_EQ(
+      header,
+      "point_id,filter,preset,params.bits_per_key,params.k,params.layout,params.width,keys,"
+      "key_set.kind,mode,fill,negative_share,hashing,target,status,reason,rounds,passes,"
+      "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
+      "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
+      "build_ns_per_key,keys_held,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
+      "fpr.queries,filter_digest,answers_digest");
+  EXPECT_THAT(first,
+              HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
+                        "avx2,ok,,2,6,1.375,1.25,1.5,0.96875,1.25,,,,"));
   EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
   EXPECT_THAT(second, HasSubstr(",ribbon,,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
   EXPECT_THAT(csv, HasSubstr(",skipped,\"needs 8 GiB,\nhas 4\",1,0,,,,,,"));

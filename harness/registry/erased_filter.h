@@ -49,8 +49,8 @@ class BuiltFilter {
   // Number of answers `maybe` over the stream, in the way of `mode` (any lookup mode) by the kernel
   // of `target`, which is one of FilterType::targets.
   virtual uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const = 0;
-  // Answers as bits, by the batched kernel of `target`; the stream in the same form as the keys that
-  // the filter was built from.
+  // Answers as bits, by the batched kernel of `target`; the stream in the same form as the keys
+  // that the filter was built from.
   virtual void Bits(std::span<const uint64_t> words, std::string_view target,
                     uint64_t* bits) const = 0;
 

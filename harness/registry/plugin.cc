@@ -119,7 +119,9 @@ class PluginFilter final : public BuiltFilter {
   }
 
  private:
-  uint64_t Answer(uint64_t hash) const { return functions_->may_contain(filter_, hash) != 0 ? 1 : 0; }
+  uint64_t Answer(uint64_t hash) const {
+    return functions_->may_contain(filter_, hash) != 0 ? 1 : 0;
+  }
 
   uint64_t CountHashes(std::span<const uint64_t> hashes, Mode mode, std::string_view target) const {
     using CountFunction = uint64_t (*)(const void*, const uint64_t*, size_t);
@@ -272,10 +274,11 @@ std::string WhatIsWrong(const Functions& filter) {
   if (filter.hash_bits < 1 || filter.hash_bits > 64) {
     return fmt::format("hash_bits: must be in 1..64, is {}", filter.hash_bits);
   }
-  const std::pair<const char*, bool> needed[] = {{"build", filter.build != nullptr},
-                                                 {"destroy", filter.destroy != nullptr},
-                                                 {"may_contain", filter.may_contain != nullptr},
-                                                 {"size_in_bytes", filter.size_in_bytes != nullptr}};
+  const std::pair<const char*, bool> needed[] = {
+      {"build", filter.build != nullptr},
+      {"destroy", filter.destroy != nullptr},
+      {"may_contain", filter.may_contain != nullptr},
+      {"size_in_bytes", filter.size_in_bytes != nullptr}};
   for (const auto& [name, there] : needed) {
     if (!there) return fmt::format("{}: is missing", name);
   }

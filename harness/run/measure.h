@@ -32,8 +32,8 @@ struct MeasureOptions {
 Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
                      const std::function<uint64_t()>& iteration);
 
-// The same for work that must be timed without what surrounds it, such as the destruction of what it
-// made: `iteration` returns the seconds that count.
+// The same for work that must be timed without what surrounds it, such as the destruction of what
+// it made: `iteration` returns the seconds that count.
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration);
 
 }  // namespace filterbench

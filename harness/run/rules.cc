@@ -62,7 +62,8 @@ class Examiner {
     reason = built.error();
     return nullptr;
   }
-  std::unique_ptr<BuiltFilter> Build(std::span<const uint64_t> hashes, std::string_view what) const {
+  std::unique_ptr<BuiltFilter> Build(std::span<const uint64_t> hashes,
+                                     std::string_view what) const {
     std::string reason;
     auto built = TryBuild(hashes, Defaults(), kSeed, reason);
     if (built == nullptr) throw Broken(fmt::format("{}: not built: {}", what, reason));
@@ -215,10 +216,10 @@ void LoopsAgree(const Examiner& examiner) {
           for (const Mode mode : {Mode::kLookupBatched, Mode::kLookupSingle, Mode::kLatency}) {
             const uint64_t count = built->Count({.words = span}, mode, target);
             if (count != expected) {
-              throw Broken(fmt::format("{}: mode {} counts {} positive answers, one at a time there "
-                                       "are {}",
-                                       where(), kModeNames[static_cast<size_t>(mode)], count,
-                                       expected));
+              throw Broken(
+                  fmt::format("{}: mode {} counts {} positive answers, one at a time there "
+                              "are {}",
+                              where(), kModeNames[static_cast<size_t>(mode)], count, expected));
             }
           }
           std::vector<uint64_t> bits(expected_bits.size() + 1, kCanary);
@@ -347,11 +348,13 @@ void ForgetsOnlyWhatItErases(const Examiner& examiner) {
   const std::span<const uint64_t> all = std::span(hashes).first(accepted);
   const size_t half = all.size() / 2;
   for (size_t i = 0; i < half; ++i) {
-    if (!filter->Erase(all[i])) throw Broken(fmt::format("key {} was inserted and is not found", i));
+    if (!filter->Erase(all[i]))
+      throw Broken(fmt::format("key {} was inserted and is not found", i));
   }
   examiner.ExpectHolds(*filter, all.subspan(half), "after half of the keys were erased");
   const uint64_t left = filter->Count({.words = all.first(half)}, Mode::kLookupSingle, "scalar");
-  if (left > half / 2) throw Broken(fmt::format("{} of {} erased keys are still there", left, half));
+  if (left > half / 2)
+    throw Broken(fmt::format("{} of {} erased keys are still there", left, half));
 }
 
 const std::vector<Rule>& Rules() {

@@ -1,5 +1,5 @@
-// The rules against filters that break one each (filters/plugin/misbehaving_plugin.cc), and against our
-// own, which keep all.
+// The rules against filters that break one each (filters/plugin/misbehaving_plugin.cc), and against
+// our own, which keep all.
 
 #include "harness/run/rules.h"
 

@@ -88,7 +88,8 @@ class CaseRound {
   void Prepare() {
     try {
       const PresentKeys keys(*this);
-      // What follows from the parameters alone (the best k) is found here and not in the timed build.
+      // What follows from the parameters alone (the best k) is found here and not in the timed
+      // build.
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
       double build_seconds = 0;
       Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
@@ -393,9 +394,10 @@ class ExternalCaseRound {
       const SampleStatus status = result.end == IsolatedEnd::kTimedOut ? SampleStatus::kTimedOut
                                                                        : SampleStatus::kCrashed;
       const bool give_up = !prepared || status == SampleStatus::kTimedOut;
-      record(Failed(*points[done], status,
-                    (prepared ? "while it was measured it " : "while it was built or verified it ") +
-                        result.reason));
+      record(
+          Failed(*points[done], status,
+                 (prepared ? "while it was measured it " : "while it was built or verified it ") +
+                     result.reason));
       ++done;
       for (; give_up && done < points.size(); ++done) {
         record(Failed(*points[done], status, "not tried: another point of the filter " +
@@ -420,7 +422,8 @@ class ExternalCaseRound {
     const nlohmann::json json = nlohmann::json::parse(message, nullptr, false);
     Result<Sample> sample = json.is_discarded() ? Error{"no JSON"} : SampleFromJson(json);
     if (!sample || !(sample->point == point)) {
-      return Failed(point, SampleStatus::kCrashed, "its process sent what is no sample of this point");
+      return Failed(point, SampleStatus::kCrashed,
+                    "its process sent what is no sample of this point");
     }
     return std::move(*sample);
   }

@@ -43,7 +43,8 @@ std::optional<size_t> FirstLengthMiscounted(const BuiltFilter& filter,
   constexpr size_t kMaxLength = 130;
   uint64_t expected = 0;
   for (size_t length = 1; length <= std::min(kMaxLength, words.size()); ++length) {
-    expected += filter.Count({.words = words.subspan(length - 1, 1)}, Mode::kLookupSingle, "scalar");
+    expected +=
+        filter.Count({.words = words.subspan(length - 1, 1)}, Mode::kLookupSingle, "scalar");
     if (filter.Count({.words = words.first(length)}, Mode::kLookupBatched, target) != expected) {
       return length;
     }
@@ -61,9 +62,10 @@ std::string CompareKernels(const VerifyInput& input, std::span<const uint64_t> w
                          *index);
     }
     if (const auto length = FirstLengthMiscounted(*input.filter, words, target)) {
-      return fmt::format("the {} kernel counts other answers than the scalar reference gives to the "
-                         "first {} {} keys",
-                         target, *length, kind);
+      return fmt::format(
+          "the {} kernel counts other answers than the scalar reference gives to the "
+          "first {} {} keys",
+          target, *length, kind);
     }
   }
   return {};
@@ -104,7 +106,8 @@ Verification Verify(const VerifyInput& input) {
   });
   if (!verification.problem.empty() || input.type->info().is_baseline) return verification;
   if (found != present) {
-    verification.problem = fmt::format("{} false negatives among {} keys", present - found, present);
+    verification.problem =
+        fmt::format("{} false negatives among {} keys", present - found, present);
     return verification;
   }
 

@@ -36,8 +36,9 @@ struct VerifyInput {
 };
 
 // No false negative among all keys; each kernel's batched answers equal to the scalar reference on
-// the first million present and absent keys, and its counts on all short spans of them; the FPR over all absent keys inside its binomial
-// interval around theory (theory::FprAgrees). Baselines are only asked for equal answers.
+// the first million present and absent keys, and its counts on all short spans of them; the FPR
+// over all absent keys inside its binomial interval around theory (theory::FprAgrees). Baselines
+// are only asked for equal answers.
 Verification Verify(const VerifyInput& input);
 
 }  // namespace filterbench

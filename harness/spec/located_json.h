@@ -1,7 +1,8 @@
 #ifndef FILTERBENCH_HARNESS_SPEC_LOCATED_JSON_H_
 #define FILTERBENCH_HARNESS_SPEC_LOCATED_JSON_H_
 
-// JSON that people write: comments are allowed, and an error can say in which line its field stands.
+// JSON that people write: comments are allowed, and an error can say in which line its field
+// stands.
 
 #include <map>
 #include <string>

@@ -73,14 +73,15 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
 }
 
 nlohmann::json PointToJson(const Point& point) {
-  nlohmann::json json = {{"filter", point.filter},
-          {"params", point.params},
-          {"keys", point.keys},
-          {"key_set", KeySetToJson(point.key_set)},
-          {"mode", kModeNames[static_cast<size_t>(point.mode)]},
-          {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
-          {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
-          {"target", point.target}};
+  nlohmann::json json = {
+      {"filter", point.filter},
+      {"params", point.params},
+      {"keys", point.keys},
+      {"key_set", KeySetToJson(point.key_set)},
+      {"mode", kModeNames[static_cast<size_t>(point.mode)]},
+      {"negative_share", point.negative_share ? nlohmann::json(*point.negative_share) : nullptr},
+      {"hashing", kHashingNames[static_cast<size_t>(point.hashing)]},
+      {"target", point.target}};
   // Left out where they are nothing, as in records older than the fields: the identity is the same.
   if (point.fill) json["fill"] = *point.fill;
   if (point.preset) json["preset"] = *point.preset;

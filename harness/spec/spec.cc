@@ -223,14 +223,14 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
                 return std::nullopt;
               });
   reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", kModeNames));
-  reader.List("fills", sweep.fills,
-              [&](const json& value, const std::string& at) -> std::optional<double> {
-                if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFill) {
-                  return value.get<double>();
-                }
-                reader.RefuseAt(at, fmt::format("must be a number above 0 and up to {}", kMaxFill));
-                return std::nullopt;
-              });
+  reader.List(
+      "fills", sweep.fills, [&](const json& value, const std::string& at) -> std::optional<double> {
+        if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFill) {
+          return value.get<double>();
+        }
+        reader.RefuseAt(at, fmt::format("must be a number above 0 and up to {}", kMaxFill));
+        return std::nullopt;
+      });
   reader.List("negative_shares", sweep.negative_shares,
               [&](const json& value, const std::string& at) -> std::optional<double> {
                 if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1) {
