@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "filters/catalogue.h"
 #include "filters/params_json.h"
@@ -32,6 +34,47 @@ TEST(PresetsTest, EveryFilterExistsAndTakesTheParameters) {
     // A build of some filters only, see FILTERBENCH_ONLY.
     if (!found && !kFiltersNotBuilt.empty()) continue;
     EXPECT_EQ(problem, "");
+  }
+}
+
+// The values that the systems' sources state, once more: a slip in the data is no other filter.
+TEST(PresetsTest, HaveTheirSystemsValues) {
+  const std::map<std::string, std::string> expected = {
+      {"leveldb-builtin", R"(leveldb_bloom {"bits_per_key":10})"},
+      {"rocksdb-bloom-fv5", R"(rocksdb_bloom {"bits_per_key":10})"},
+      {"rocksdb-ribbon128", R"(ribbon {"fpr":0.0095,"system":"standard","width":"128"})"},
+      {"rocksdb-legacy-locality", R"(rocksdb_legacy_bloom {"bits_per_key":10})"},
+      {"rocksdb-memtable-dynamicbloom", R"(rocksdb_dynamic_bloom {"bits_per_key":10,"k":6})"},
+      {"cassandra-0.01",
+       R"(system_bloom {"bits_per_key":10,"extra_bits":20,"k":5,"probing":"plain","rounding":"words",)"
+       R"("sign":"abs","words":"two_64"})"},
+      {"cassandra-lcs-0.1",
+       R"(system_bloom {"bits_per_key":5,"extra_bits":20,"k":3,"probing":"plain","rounding":"words",)"
+       R"("sign":"abs","words":"two_64"})"},
+      {"redisbloom-bf",
+       R"(scalable_bloom {"fpr":0.01,"growth":2,"initial_keys":100,"layer_full":"keys",)"
+       R"("tightening":0.5})"},
+      {"redisbloom-cf", R"(cuckoo {"fingerprint_bits":"8","partner":"xor","slots":"2"})"},
+  };
+  size_t found = 0;
+  for (const Preset& preset : Presets()) {
+    const auto one = expected.find(preset.name);
+    if (one == expected.end()) continue;
+    ++found;
+    EXPECT_EQ(*preset.filter + " " + preset.params.dump(), one->second) << preset.name;
+  }
+  EXPECT_EQ(found, expected.size());
+
+  const std::map<std::string, std::pair<double, int>> bits_and_k = {
+      {"scylla", {10, 5}},      {"hbase-row-0.01", {9.593, 7}},
+      {"squid-digest", {5, 4}}, {"chrome-safebrowsing-2008-2012", {25, 20}},
+      {"sqlite-join", {8, 1}},
+  };
+  for (const auto& [name, values] : bits_and_k) {
+    const Result<const Preset*> preset = FindPreset(name);
+    ASSERT_TRUE(preset) << preset.error();
+    EXPECT_EQ((*preset)->params.at("bits_per_key"), values.first) << name;
+    EXPECT_EQ((*preset)->params.at("k"), values.second) << name;
   }
 }
 

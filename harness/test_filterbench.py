@@ -279,7 +279,8 @@ MISBEHAVING = {
     "measure": {**TINY["measure"], "fpr_queries": 1000000, "plugin_seconds": 1},
     "sweeps": [{"filters": {"flawless": {}, "crashes_in_build": {}, "crashes_in_lookups": {},
                             "never_returns": {}, "denies_a_key": {}, "exits": {}, "prints": {},
-                            "states_another_rate": {}, "batch_differs": {}, "blocked_bloom": {}},
+                            "states_another_rate": {}, "batch_differs": {}, "blocked_bloom": {},
+                            "hangs_in_lookups": {}, "miscounts_long_spans": {}, "states_no_rate": {}},
                 "keys": [1000], "modes": ["build", "lookup_batched", "latency"],
                 "negative_shares": [0.5]}],
 }
@@ -301,7 +302,9 @@ def test_a_plug_in_spoils_its_own_rows_and_no_others(tmp_path):
         "flawless": {"ok"}, "prints": {"ok"}, "blocked_bloom": {"ok"},
         "crashes_in_build": {"crashed"}, "crashes_in_lookups": {"crashed"}, "exits": {"crashed"},
         "never_returns": {"timed_out"}, "denies_a_key": {"wrong_answers"},
-        "states_another_rate": {"wrong_answers"}, "batch_differs": {"wrong_answers"}}
+        "states_another_rate": {"wrong_answers"}, "batch_differs": {"wrong_answers"},
+        "hangs_in_lookups": {"timed_out"}, "miscounts_long_spans": {"wrong_answers"},
+        "states_no_rate": {"build_failed"}}
     assert any("signal 11" in reason for reason in reasons["crashes_in_build"])
     assert any("within 1 s" in reason for reason in reasons["never_returns"])
     manifest = json.loads((run / "manifest.json").read_text())
@@ -314,7 +317,7 @@ def test_a_plug_in_spoils_its_own_rows_and_no_others(tmp_path):
 @needs_plugins
 def test_verify_says_which_rule_a_plug_in_breaks():
     good = filterbench("verify", "--plugin", PLUGINS / "example_plugin.so")
-    assert (good.returncode, good.stdout) == (0, "word_bloom: keeps 13 of 13 rules\n")
+    assert (good.returncode, good.stdout) == (0, "word_bloom: keeps 14 of 14 rules\n")
     bad = filterbench("verify", "--plugin", PLUGINS / "misbehaving_plugin.so", "denies_a_key")
     assert bad.returncode == 3
     assert "A filter holds every key" in bad.stdout

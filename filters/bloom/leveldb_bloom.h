@@ -9,7 +9,7 @@
 // Source: LevelDB, util/bloom.cc and util/hash.cc (version 1.23). Keys: the hash is LevelDB's own,
 // over the whole byte string, or over the eight little-endian bytes of an integer: a 64-bit hash is
 // a key of eight bytes like any other, so that each table equals what the library makes of those
-// bytes (LevelDbPeer). `system_bloom` with `hash: one_32` takes the lower half of a 64-bit hash
+// bytes (LevelDbPeer). `system_bloom` with `words: one_32` takes the lower half of a 64-bit hash
 // instead, for which it has the same probes.
 // Limits: 32 bits of hash, a floor of n / 2^32; k is rounded down (6 at 10 bits per key, where 7 is
 // the optimum); no bit beyond 2^32 is ever set. h + 2 d is a multiple of 65537 but for wraps: the

@@ -12,6 +12,7 @@ namespace filterbench {
 namespace {
 
 constexpr uint32_t kWireVersion = 1;
+constexpr uint32_t kIntegerBytes = 8;
 
 uint32_t ProbesFor(const PrefixBloom::Params& params) {
   if (params.k != 0) return params.k;
@@ -58,7 +59,7 @@ Result<PrefixBloom> PrefixBloom::Build(std::span<const uint64_t> keys, const Par
   const View view = filter->view();
   filter->set_ = SetAll(view, filter->table_.As<uint64_t>(), keys.size(),
                         [&](size_t i) { return view.HashOf(keys[i]); });
-  filter->integer_keys_ = keys.size();
+  filter->keys_ = keys.size();
   filter->report_.distinct_keys = keys.size();
   return filter;
 }
@@ -69,18 +70,22 @@ Result<PrefixBloom> PrefixBloom::BuildFromBytes(ByteKeys keys, const Params& par
   const View view = filter->view();
   filter->set_ = SetAll(view, filter->table_.As<uint64_t>(), keys.size,
                         [&](size_t i) { return view.HashOf(keys[i]); });
+  filter->keys_ = keys.size;
+  filter->holds_bytes_ = keys.size != 0;
   filter->report_.distinct_keys = keys.size;
   return filter;
 }
 
 InsertStatus PrefixBloom::Insert(uint64_t key) {
   set_ += SetChain(table_.As<uint64_t>(), bits_, k_, view().HashOf(key));
-  ++integer_keys_;
+  ++keys_;
   return InsertStatus::kOk;
 }
 
 InsertStatus PrefixBloom::InsertBytes(std::string_view key) {
   set_ += SetChain(table_.As<uint64_t>(), bits_, k_, view().HashOf(key));
+  ++keys_;
+  holds_bytes_ = true;
   return InsertStatus::kOk;
 }
 
@@ -90,12 +95,21 @@ Details PrefixBloom::GetDetails() const {
           {"fill", static_cast<double>(set_) / static_cast<double>(bits_)}};
 }
 
-std::optional<FprEstimate> PrefixBloom::ExpectedFpr() const {
+FprEstimate PrefixBloom::FprOfAbsentPrefixes() const {
+  return {theory::FilledBloomFpr(set_, bits_, static_cast<int>(k_)), 0};
+}
+
+FprEstimate PrefixBloom::FprOfUniformIntegers() const {
   const FprEstimate parts[] = {
-      {theory::FilledBloomFpr(set_, bits_, static_cast<int>(k_)), 0},
-      theory::SharedPrefixFpr(integer_keys_,
-                              8 * static_cast<int>(std::min<uint32_t>(params_.prefix_bytes, 8)))};
+      FprOfAbsentPrefixes(),
+      theory::SharedPrefixFpr(
+          keys_, 8 * static_cast<int>(std::min<uint32_t>(params_.prefix_bytes, kIntegerBytes)))};
   return theory::UnionFpr(parts);
+}
+
+std::optional<FprEstimate> PrefixBloom::ExpectedFpr() const {
+  if (holds_bytes_ || params_.prefix_bytes < kIntegerBytes) return std::nullopt;
+  return FprOfUniformIntegers();
 }
 
 std::optional<double> PrefixBloom::TheoryFpr(double bits_per_key) {
@@ -105,7 +119,7 @@ std::optional<double> PrefixBloom::TheoryFpr(double bits_per_key) {
 std::vector<std::byte> PrefixBloom::Serialize() const {
   WireWriter writer(kInfo.name, kWireVersion);
   WriteParams<PrefixBloom>(writer, params_);
-  writer.U64(capacity_).U64(bits_).U64(integer_keys_).Bytes(table_.bytes());
+  writer.U64(capacity_).U64(bits_).U64(keys_).U64(holds_bytes_ ? 1 : 0).Bytes(table_.bytes());
   return std::move(writer).Finish();
 }
 
@@ -118,7 +132,8 @@ Result<PrefixBloom> PrefixBloom::Deserialize(std::span<const std::byte> wire) {
   if (reader.ok() && bits != expected_bits) {
     reader.Refuse("bits", fmt::format("is {}, {} keys need {}", bits, capacity, expected_bits));
   }
-  const uint64_t integer_keys = reader.U64("integer_keys", 0, UINT64_MAX);
+  const uint64_t keys = reader.U64("keys", 0, UINT64_MAX);
+  const bool holds_bytes = reader.U64("holds_bytes", 0, 1) != 0;
   AlignedTable table = reader.Table("table", BitArrayBytes(bits));
   if (reader.ok() && !UnusedBitsAreZero(table.As<uint64_t>(), bits)) {
     reader.Refuse("table", fmt::format("has bits set beyond bit {}", bits - 1));
@@ -129,8 +144,9 @@ Result<PrefixBloom> PrefixBloom::Deserialize(std::span<const std::byte> wire) {
   for (uint64_t word = 0; word < BitArrayBytes(bits) / 8; ++word) {
     filter.set_ += static_cast<uint64_t>(std::popcount(filter.table_.As<uint64_t>()[word]));
   }
-  filter.integer_keys_ = integer_keys;
-  filter.report_.distinct_keys = integer_keys;
+  filter.keys_ = keys;
+  filter.holds_bytes_ = holds_bytes;
+  filter.report_.distinct_keys = keys;
   return filter;
 }
 

@@ -15,12 +15,11 @@
 // Limits: a key that shares its prefix with a present one is always answered yes. When it loses:
 // for point lookups, where those are the keys that are asked for.
 //
-// What ExpectedFpr says of keys that share a prefix. An absent key is a false positive if its
-// prefix is present, or if the Bloom filter errs about it. The second part is known from the set
-// bits; the first depends on who asks. For what was built from integers or hashes it is included as
-// if these were uniform, present and absent ones: 1 - (1 - 256^-prefix_bytes)^n, which is nothing
-// for eight bytes and all for one. For what was built from byte strings it is left out, since
-// nothing is known of them: the rate is that of absent keys whose prefix is absent too.
+// An absent key is a false positive if its prefix is present, or if the Bloom filter errs about it.
+// The second part is known from the set bits (FprOfAbsentPrefixes); the first depends on who asks.
+// For uniform integers it is 1 - (1 - 256^-prefix_bytes)^n (FprOfUniformIntegers); keys in a row, or
+// byte strings of one customer, may share all of it. So ExpectedFpr speaks of whole integers and
+// hashes only, and what is measured of others stands without a theory beside it.
 
 #include <algorithm>
 #include <bit>
@@ -47,9 +46,8 @@ class PrefixBloom {
       .summary = "Bloom filter over the first bytes of keys",
       .source = "RocksDB's prefix Bloom filters; Bloom 1970",
       .fpr_formula =
-          "(set bits / bits)^k for absent prefixes (Bloom 1970); for integers and hashes "
-          "also 1 - (1 - 256^-prefix_bytes)^n, the share of uniform keys with a present "
-          "prefix",
+          "(set bits / bits)^k for absent prefixes (Bloom 1970) and 1 - (1 - 2^-64)^n for equal "
+          "integers; none where absent keys may have a present prefix",
       .hash_bits = 64,
   };
 
@@ -124,7 +122,11 @@ class PrefixBloom {
   uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
   std::span<const std::byte> Table() const { return table_.bytes(); }
   Details GetDetails() const;
+  // Nothing where absent keys may share the prefix of a present one, which only the keys decide: for
+  // byte strings, and for prefixes shorter than an integer.
   std::optional<FprEstimate> ExpectedFpr() const;
+  FprEstimate FprOfAbsentPrefixes() const;
+  FprEstimate FprOfUniformIntegers() const;  // with the share of present prefixes among them
   // Of keys that share no prefix.
   static std::optional<double> TheoryFpr(double bits_per_key);
 
@@ -135,8 +137,9 @@ class PrefixBloom {
   uint64_t capacity_;  // keys that the filter was made for
   uint64_t bits_;
   uint32_t k_;
-  uint64_t integer_keys_ = 0;  // inserted, not as byte strings
-  uint64_t set_ = 0;           // bits
+  uint64_t keys_ = 0;         // inserted
+  bool holds_bytes_ = false;  // some of them as byte strings
+  uint64_t set_ = 0;          // bits
   AlignedTable table_;
   BuildReport report_;
 };

@@ -131,7 +131,8 @@ struct RocksDbLegacyScheme {
       .source = "RocksDB, util/bloom_impl.h, LegacyLocalityBloomImpl<false>",
       .fpr_formula =
           "sum over lines and loads of the exact rate of double hashing mod 512 with any "
-          "step, by inclusion-exclusion (Dillinger, Manolios 2004), and n / 2^32",
+          "step, by inclusion-exclusion (Dillinger, Manolios 2004), and n / 2^32; drawn hashes "
+          "where the number of lines ties line and probes",
       .hash_bits = 32,
   };
 

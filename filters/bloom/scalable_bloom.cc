@@ -51,7 +51,9 @@ ScalableBloom::Geometry ScalableBloom::GeometryOf(const Params& params, uint64_t
 
   Geometry geometry = {fpr, static_cast<uint64_t>(capacity), k, 0, 0};
   if (params.layer_full == LayerFull::kKeys) {
-    const double bits_per_key = -std::log(fpr) / (std::numbers::ln2 * std::numbers::ln2);
+    // Rounded as below.
+    const double bits_per_key =
+        std::ceil(-1024.0 * std::log(fpr) / (std::numbers::ln2 * std::numbers::ln2)) / 1024;
     geometry.bits = ToWholeWords(std::floor(capacity * bits_per_key));
     geometry.max_set = geometry.bits;
     return geometry;

@@ -56,7 +56,14 @@ SystemBloom::SystemBloom(const Params& params, uint64_t capacity, uint64_t keys,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
+std::string SystemBloom::Contradiction(const Params& params) {
+  if (params.words != Words::kOne32 || params.probing == Probing::kIndependent) return {};
+  if (params.probing == Probing::kPlain && params.sign == Sign::kUnsigned) return {};
+  return "words: one_32 goes with unsigned plain probing, as LevelDB has it, or with independent";
+}
+
 Result<SystemBloom> SystemBloom::Create(uint64_t keys, const Params& params) {
+  if (std::string problem = Contradiction(params); !problem.empty()) return Error{problem};
   Result<AlignedTable> table = AllocateBitArray(BitsFor(keys, params));
   if (!table) return Error{table.error()};
   return SystemBloom(params, keys, 0, std::move(*table));

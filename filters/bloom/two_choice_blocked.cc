@@ -31,7 +31,7 @@ TwoChoiceBlocked::TwoChoiceBlocked(const Params& params, uint64_t capacity, uint
                   : static_cast<uint32_t>(theory::TwoChoiceBestK(params.bits_per_key))),
       table_(std::move(table)) {
   report_ = {.attempts = 1,
-             .distinct_keys = capacity,
+             .distinct_keys = 0,
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
@@ -51,6 +51,7 @@ Result<TwoChoiceBlocked> TwoChoiceBlocked::Build(std::span<const uint64_t> hashe
   Result<TwoChoiceBlocked> filter = Create(hashes.size(), params);
   if (!filter) return filter;
   filter->inserted_ = hashes.size();
+  filter->report_.distinct_keys = hashes.size();
   for (const Kernel<View>& kernel : Kernels()) {
     if (kernel.insert == nullptr) continue;
     kernel.insert(filter->view(), filter->table_.data(), hashes.data(), hashes.size());

@@ -12,7 +12,8 @@
  * Filters work on 64-bit hashes that are uniform; equal hashes are equal keys. The rules:
  *  - A filter never denies a hash that it was built from or that it accepted.
  *  - It is a function of (hashes, values, seed): built twice it answers alike.
- *  - Duplicates and any number of hashes, none included, are built, or refused with a reason.
+ *  - Any number of hashes, none included, is built, hashes at the ends of their range among them, but
+ *    for too many to be offered, which are refused with a reason; so may be sets with duplicates.
  *  - Batched answers are those of may_contain, for any number and place of hashes; nothing is read
  * or written outside of the given arrays.
  *  - It keeps no state between lookups.
@@ -38,11 +39,12 @@ typedef struct filterbench_knob {
   const char* name; /* lower_snake_case */
   const char* meaning;
   double low, high, initial; /* low <= initial <= high */
-  int whole;                 /* only whole numbers if not 0 */
+  int whole;                 /* only whole numbers if not 0, the bounds within 2^53 */
 } filterbench_knob;
 
 typedef struct filterbench_plugin_filter {
-  const char* name;        /* lower_snake_case, up to 36 characters; no other filter may have it */
+  const char* name;        /* a-z first, then a-z, 0-9 and _: 36 characters at most; no other
+                              filter has it */
   const char* summary;     /* one line */
   const char* source;      /* paper or system; NULL if there is none */
   const char* fpr_formula; /* behind expected_fpr; NULL if there is none */
@@ -68,7 +70,7 @@ typedef struct filterbench_plugin_filter {
   /* Answer i into bit i % 64 of bits[i / 64], unused bits of the last word 0. */
   void (*bits_batched)(const void* filter, const uint64_t* hashes, size_t n, uint64_t* bits);
 
-  /* False positives over absent keys asked, by theory, for this filter as it is. */
+  /* False positives over absent keys asked, by theory, for this filter as it is: 0..1. */
   double (*expected_fpr)(const void* filter);
   /* The stored table, for digests. */
   const void* (*table)(const void* filter, size_t* bytes);

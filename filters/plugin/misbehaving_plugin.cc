@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <unistd.h>
 #include <vector>
@@ -20,7 +21,10 @@ enum class Bug {
   kCrashesInLookups,
   kExits,
   kNeverReturns,
+  kHangsInLookups,
   kDeniesAKey,
+  kMiscountsLongSpans,
+  kStatesNoRate,
   kBatchDiffers,
   kAnotherEachTime,
   kRemembersLookups,
@@ -73,6 +77,9 @@ class OneBit {
   }
   bool MayContain(uint64_t hash) const {
     if (kBug == Bug::kCrashesInLookups && count_ > 100) std::raise(SIGABRT);
+    if (kBug == Bug::kHangsInLookups && count_ > 100) {
+      for (;;) pause();
+    }
     if (kBug == Bug::kMaybeWhenEmpty && count_ == 0) return true;
     static size_t lookups = 0;
     if (kBug == Bug::kRemembersLookups && ++lookups % 1009 == 0) return true;
@@ -81,6 +88,7 @@ class OneBit {
   uint64_t CountBatched(const uint64_t* hashes, size_t n) const {
     uint64_t count = 0;
     for (size_t i = 0; i < n; ++i) count += MayContain(hashes[i]) ? 1 : 0;
+    if (kBug == Bug::kMiscountsLongSpans && n > 1000) return count / 2;
     if (kBug == Bug::kBatchDiffers && n % 8 == 7 && count > 0) --count;
     return count;
   }
@@ -90,6 +98,7 @@ class OneBit {
   double ExpectedFpr() const {
     const double bits = static_cast<double>(words_.size()) * 64;
     const double rate = -std::expm1(static_cast<double>(count_) * std::log1p(-1 / bits));
+    if (kBug == Bug::kStatesNoRate) return std::nan("");
     return kBug == Bug::kStatesAnotherRate ? rate * 1.5 : rate;
   }
 
@@ -121,12 +130,21 @@ filterbench::Plugin<OneBit<Bug::kNone>> WithBitsThatOverrun(const char* name) {
   return filter;
 }
 
+// Where the variable is set, this library dies while it is loaded.
+const bool g_loaded = [] {
+  if (std::getenv("FILTERBENCH_TEST_PLUGIN_DIES") != nullptr) std::raise(SIGSEGV);
+  return true;
+}();
+
 }  // namespace
 
 FILTERBENCH_PLUGIN(With<Bug::kNone>("flawless"), With<Bug::kCrashesInBuild>("crashes_in_build"),
                    With<Bug::kCrashesInLookups>("crashes_in_lookups"), With<Bug::kExits>("exits"),
                    With<Bug::kNeverReturns>("never_returns"),
+                   With<Bug::kHangsInLookups>("hangs_in_lookups"),
                    With<Bug::kDeniesAKey>("denies_a_key"),
+                   With<Bug::kMiscountsLongSpans>("miscounts_long_spans"),
+                   With<Bug::kStatesNoRate>("states_no_rate"),
                    With<Bug::kBatchDiffers>("batch_differs"),
                    With<Bug::kAnotherEachTime>("another_each_time"),
                    With<Bug::kRemembersLookups>("remembers_lookups"),

@@ -13,6 +13,7 @@
 //   uint64_t SizeInBytes() const
 // and, where it has them,
 //   uint64_t CountBatched(const uint64_t* hashes, size_t n) const
+//   void MayContainBits(const uint64_t* hashes, size_t n, uint64_t* bits) const
 //   double ExpectedFpr() const
 //   std::span<const std::byte> Table() const
 //   F(uint64_t keys, const double* values, uint64_t seed) with bool Insert(uint64_t hash)
@@ -64,6 +65,13 @@ class Plugin : public filterbench_plugin_filter {
       };
     } else {
       count_batched = &CountSingle;
+    }
+    if constexpr (requires(const F& f, const uint64_t* hashes, uint64_t* bits) {
+                    f.MayContainBits(hashes, size_t{}, bits);
+                  }) {
+      bits_batched = [](const void* filter, const uint64_t* hashes, size_t n, uint64_t* bits) {
+        Of(filter).MayContainBits(hashes, n, bits);
+      };
     }
     chain = [](const void* filter, const uint64_t* hashes, size_t n) -> uint64_t {
       const F& f = Of(filter);

@@ -91,7 +91,7 @@ class TableFilter {
   static Result<TableFilter> Deserialize(std::span<const std::byte> wire) {
     WireReader reader(wire, kInfo.name, kWireVersion);
     const Params params = ReadParams<TableFilter>(reader);
-    const uint64_t n = reader.U64("keys", 0, kMaxTableBytes);
+    const uint64_t n = reader.U64("keys", 0, kMaxKeys);
     AlignedTable table = reader.Table("table", reader.ok() ? BytesFor(n, params) : 0);
     reader.ExpectEnd();
     if (!reader.ok()) return Error{reader.error()};
@@ -101,6 +101,7 @@ class TableFilter {
  private:
   static constexpr uint32_t kWireVersion = 1;
   static constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
+  static constexpr uint64_t kMaxKeys = uint64_t{1} << 45;
 
   static uint64_t BytesFor(uint64_t n, const Params& params) {
     return static_cast<uint64_t>(std::ceil(std::min(Scheme::TableBytes(n, params), 0x1p62)));

@@ -50,6 +50,11 @@ void WriteMessage(int fd, std::string_view message) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before that was said
+  // Where memory ends, the system is to take this process and not its parent.
+  if (std::FILE* file = std::fopen("/proc/self/oom_score_adj", "w")) {
+    std::fputs("1000", file);
+    std::fclose(file);
+  }
   // Stopping is the parent's business.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_DFL);

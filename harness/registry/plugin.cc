@@ -33,12 +33,48 @@ constexpr std::string_view kReference = "scalar";
 
 std::string Text(const char* text) { return text == nullptr ? "" : text; }
 
+struct KnobDescription {
+  std::string name, meaning;
+  double low = 0, high = 0, initial = 0;
+  bool whole = false;
+};
+
+// What the harness itself knows of a filter: the library is loaded where its code is to run and
+// nowhere else.
 struct Description {
   std::string name, summary, source, fpr_formula;
-  FilterInfo info() const {
-    return {.name = name, .summary = summary, .source = source, .fpr_formula = fpr_formula};
-  }
+  int hash_bits = 64;
+  std::vector<KnobDescription> knobs;
+  bool batched = false, inserts = false, erases = false;
 };
+
+json ToJson(const Functions& filter) {
+  json knobs = json::array();
+  for (size_t i = 0; i < filter.knob_count; ++i) {
+    const filterbench_knob& knob = filter.knobs[i];
+    knobs.push_back({knob.name, knob.meaning, knob.low, knob.high, knob.initial, knob.whole != 0});
+  }
+  return {Text(filter.name),
+          Text(filter.summary),
+          filter.source == nullptr ? "not stated" : filter.source,
+          filter.fpr_formula == nullptr ? "not stated" : filter.fpr_formula,
+          filter.hash_bits,
+          knobs,
+          filter.count_batched != nullptr,
+          filter.insert != nullptr,
+          filter.erase != nullptr};
+}
+
+Description FromJson(const json& filter) {
+  Description description{filter[0], filter[1], filter[2], filter[3], filter[4], {}, filter[6],
+                          filter[7], filter[8]};
+  for (const json& knob : filter[5]) {
+    description.knobs.push_back({knob[0], knob[1], knob[2], knob[3], knob[4], knob[5]});
+  }
+  return description;
+}
+
+Result<std::vector<Functions>> ReadTable(const std::string& file);
 
 class PluginFilter final : public BuiltFilter {
  public:
@@ -65,9 +101,7 @@ class PluginFilter final : public BuiltFilter {
   Details GetDetails() const override { return {}; }
   std::optional<FprEstimate> ExpectedFpr() const override {
     if (functions_->expected_fpr == nullptr) return std::nullopt;
-    const double expected = functions_->expected_fpr(filter_);
-    if (!(expected >= 0 && expected <= 1)) return std::nullopt;
-    return FprEstimate{.mean = expected, .instance_sd = 0};
+    return FprEstimate{.mean = functions_->expected_fpr(filter_), .instance_sd = 0};
   }
   std::vector<std::byte> Serialize() const override {
     throw std::logic_error("a plug-in has no serialized form");
@@ -154,34 +188,31 @@ class PluginFilter final : public BuiltFilter {
 
 class PluginType final : public FilterType {
  public:
-  explicit PluginType(const Functions& functions)
-      : functions_(functions),
-        description_{Text(functions.name), Text(functions.summary), Text(functions.source),
-                     Text(functions.fpr_formula)} {
-    if (description_.source.empty()) description_.source = "not stated";
-    if (description_.fpr_formula.empty()) description_.fpr_formula = "not stated";
-    info_ = description_.info();
-    info_.hash_bits = functions.hash_bits;
+  PluginType(std::string file, size_t index, Description description)
+      : file_(std::move(file)), index_(index), description_(std::move(description)) {
+    info_ = {.name = description_.name,
+             .summary = description_.summary,
+             .source = description_.source,
+             .fpr_formula = description_.fpr_formula,
+             .hash_bits = description_.hash_bits};
   }
 
   const FilterInfo& info() const override { return info_; }
   std::vector<KnobInfo> knobs() const override {
     std::vector<KnobInfo> list;
-    for (const filterbench_knob& knob : Knobs()) {
+    for (const KnobDescription& knob : description_.knobs) {
       list.push_back({knob.name, Value(knob, knob.initial), Value(knob, knob.low),
-                      Value(knob, knob.high), {}, Text(knob.meaning)});
+                      Value(knob, knob.high), {}, knob.meaning});
     }
     return list;
   }
   std::vector<std::string_view> targets() const override { return {kOwnLoops, kReference}; }
   bool batched_by_reference(std::string_view target) const override {
-    return target == kReference || functions_.count_batched == nullptr;
+    return target == kReference || !description_.batched;
   }
   bool hashes_keys() const override { return false; }
-  bool can_insert() const override {
-    return functions_.create != nullptr && functions_.insert != nullptr;
-  }
-  bool can_erase() const override { return can_insert() && functions_.erase != nullptr; }
+  bool can_insert() const override { return description_.inserts; }
+  bool can_erase() const override { return description_.erases; }
   bool can_stream() const override { return false; }
   bool is_external() const override { return true; }
   std::optional<double> TheoryFpr(double) const override { return std::nullopt; }
@@ -190,19 +221,20 @@ class PluginType final : public FilterType {
     if (!params.is_object()) return Error{fmt::format("must be an object, is {}", params.dump())};
     json complete = json::object();
     std::vector<std::string> names;
-    for (const filterbench_knob& knob : Knobs()) {
-      names.emplace_back(knob.name);
+    for (const KnobDescription& knob : description_.knobs) {
+      names.push_back(knob.name);
       complete[knob.name] = Value(knob, knob.initial);
     }
     for (const auto& [name, value] : params.items()) {
       const auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end()) return Error{UnknownName("parameter", name, names)};
-      const filterbench_knob& knob = Knobs()[static_cast<size_t>(found - names.begin())];
+      const KnobDescription& knob =
+          description_.knobs[static_cast<size_t>(found - names.begin())];
       const double number = value.is_number() ? value.get<double>() : NAN;
       if (!(number >= knob.low && number <= knob.high) ||
-          (knob.whole != 0 && number != std::floor(number))) {
+          (knob.whole && number != std::floor(number))) {
         return Error{fmt::format("{}: must be {} in {}..{}, is {}", name,
-                                 knob.whole != 0 ? "a whole number" : "a number", knob.low,
+                                 knob.whole ? "a whole number" : "a number", knob.low,
                                  knob.high, value.dump())};
       }
       complete[name] = Value(knob, number);
@@ -214,24 +246,36 @@ class PluginType final : public FilterType {
 
   Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const json& params,
                                              uint64_t seed) const override {
-    return Made(keys.words.size(), [&](const double* values, char* reason) {
-      return functions_.build(keys.words.data(), keys.words.size(), values, seed, reason);
-    }, params);
+    const auto build = [&](const Functions& functions, const double* values, char* reason) {
+      return functions.build(keys.words.data(), keys.words.size(), values, seed, reason);
+    };
+    return Made(keys.words.size(), build, params);
   }
   Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const json& params,
                                               uint64_t seed) const override {
-    return Made(0, [&](const double* values, char* reason) {
-      return functions_.create(keys, values, seed, reason);
-    }, params);
+    const auto create = [&](const Functions& functions, const double* values, char* reason) {
+      return functions.create(keys, values, seed, reason);
+    };
+    return Made(0, create, params);
   }
 
  private:
-  std::span<const filterbench_knob> Knobs() const {
-    return {functions_.knobs, functions_.knob_count};
-  }
-  static json Value(const filterbench_knob& knob, double value) {
+  static json Value(const KnobDescription& knob, double value) {
     // A whole number is written as one.
-    return knob.whole != 0 ? json(static_cast<int64_t>(value)) : json(value);
+    return knob.whole ? json(static_cast<int64_t>(value)) : json(value);
+  }
+
+  // The library, loaded into this process when it is needed first.
+  Result<const Functions*> Load() const {
+    if (!functions_) {
+      const Result<std::vector<Functions>> table = ReadTable(file_);
+      if (!table) return Error{table.error()};
+      if (index_ >= table->size() || Text((*table)[index_].name) != description_.name) {
+        return Error{"the plug-in has other filters than when it was opened"};
+      }
+      functions_ = (*table)[index_];
+    }
+    return &*functions_;
   }
 
   template <class Make>
@@ -239,28 +283,37 @@ class PluginType final : public FilterType {
                                             const json& params) const {
     const Result<json> complete = CompleteParams(params);
     if (!complete) return Error{complete.error()};
+    const Result<const Functions*> functions = Load();
+    if (!functions) return Error{functions.error()};
     std::vector<double> values;
-    for (const filterbench_knob& knob : Knobs()) {
+    for (const KnobDescription& knob : description_.knobs) {
       values.push_back((*complete)[knob.name].get<double>());
     }
     char reason[FILTERBENCH_REASON_BYTES] = "";
-    void* filter = make(values.data(), reason);
+    void* filter = make(**functions, values.data(), reason);
     if (filter == nullptr) {
       reason[FILTERBENCH_REASON_BYTES - 1] = '\0';
       return Error{reason[0] != '\0' ? std::string(reason)
                                      : std::string("not built, and the plug-in gives no reason")};
     }
-    return std::unique_ptr<BuiltFilter>(
-        std::make_unique<PluginFilter>(&functions_, filter, keys));
+    std::unique_ptr<BuiltFilter> built = std::make_unique<PluginFilter>(*functions, filter, keys);
+    if (const auto expected = built->ExpectedFpr();
+        expected && !(expected->mean >= 0 && expected->mean <= 1)) {
+      return Error{fmt::format("expected_fpr: must be in 0..1, is {}", expected->mean)};
+    }
+    return built;
   }
 
-  Functions functions_;
+  std::string file_;
+  size_t index_;
   Description description_;
   FilterInfo info_;
+  mutable std::optional<Functions> functions_;
 };
 
 bool IsSnakeCase(std::string_view name) {
-  return !name.empty() && name.size() <= 36 && std::ranges::all_of(name, [](char c) {
+  return !name.empty() && name.size() <= 36 && name[0] >= 'a' && name[0] <= 'z' &&
+         std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
 }
@@ -268,7 +321,7 @@ bool IsSnakeCase(std::string_view name) {
 // What is wrong with the description of a filter; empty if nothing.
 std::string WhatIsWrong(const Functions& filter) {
   if (!IsSnakeCase(Text(filter.name))) {
-    return "name: must be 1 to 36 characters out of a-z, 0-9 and _";
+    return "name: must be 1 to 36 characters out of a-z, 0-9 and _, a letter first";
   }
   if (Text(filter.summary).empty()) return "summary: is missing";
   if (filter.hash_bits < 1 || filter.hash_bits > 64) {
@@ -301,6 +354,11 @@ std::string WhatIsWrong(const Functions& filter) {
     if (!(knob.low <= knob.initial && knob.initial <= knob.high) || !std::isfinite(knob.low) ||
         !std::isfinite(knob.high)) {
       return at + ": needs low <= initial <= high, all finite";
+    }
+    for (const double bound : {knob.low, knob.high, knob.initial}) {
+      if (knob.whole != 0 && (bound != std::floor(bound) || std::abs(bound) > 0x1p53)) {
+        return fmt::format("{}: is whole, but a bound is {}", at, bound);
+      }
     }
   }
   return {};
@@ -356,24 +414,28 @@ Result<Plugin> OpenPlugin(const std::string& path) {
 
   // Loading runs code of the library already.
   constexpr double kLoadSeconds = 30;
-  std::string problem;
-  const IsolatedResult tried = RunIsolated(
+  json answer;
+  const IsolatedResult read = RunIsolated(
       {.silence_limit_seconds = kLoadSeconds},
       [&](const SendMessage& send) {
         const auto filters = ReadTable(file.string());
-        send(filters ? std::string() : filters.error());
+        json list = json::array();
+        if (filters) {
+          for (const Functions& filter : *filters) list.push_back(ToJson(filter));
+        }
+        send((filters ? list : json(filters.error()))
+                 .dump(-1, ' ', false, json::error_handler_t::replace));
       },
-      [&](std::string_view message) { problem = message; });
-  if (tried.end != IsolatedEnd::kDone) return refuse("while it was loaded it " + tried.reason);
-  if (!problem.empty()) return refuse(problem);
+      [&](std::string_view message) { answer = json::parse(message, nullptr, false); });
+  if (read.end != IsolatedEnd::kDone) return refuse("while it was loaded it " + read.reason);
+  if (answer.is_string()) return refuse(answer.get<std::string>());
+  if (!answer.is_array()) return refuse("while it was loaded it sent no description");
 
-  const Result<std::vector<Functions>> filters = ReadTable(file.string());
-  if (!filters) return refuse(filters.error());
   Plugin plugin{.path = path,
                 .digest = fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size())),
                 .types = {}};
-  for (const Functions& filter : *filters) {
-    plugin.types.push_back(std::make_unique<PluginType>(filter));
+  for (size_t i = 0; i < answer.size(); ++i) {
+    plugin.types.push_back(std::make_unique<PluginType>(file.string(), i, FromJson(answer[i])));
   }
   return plugin;
 }

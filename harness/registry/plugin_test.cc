@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -88,6 +89,14 @@ TEST(OpenPluginTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(error("/lib/x86_64-linux-gnu/libm.so.6"),
               ::testing::AnyOf(HasSubstr("has no function filterbench_plugin_entry"),
                                HasSubstr("cannot be opened")));
+}
+
+TEST(OpenPluginTest, ALibraryThatDiesWhileItIsLoadedIsRefused) {
+  ASSERT_EQ(setenv("FILTERBENCH_TEST_PLUGIN_DIES", "1", 1), 0);
+  const Result<Plugin> plugin = OpenPlugin(FILTERBENCH_PLUGINS_DIRECTORY "/misbehaving_plugin.so");
+  unsetenv("FILTERBENCH_TEST_PLUGIN_DIES");
+  ASSERT_FALSE(plugin);
+  EXPECT_THAT(plugin.error(), HasSubstr("while it was loaded it crashed: signal 11"));
 }
 
 TEST(LoadPluginTest, NamesAreTakenOnce) {

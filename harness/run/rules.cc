@@ -237,6 +237,23 @@ void LoopsAgree(const Examiner& examiner) {
   }
 }
 
+void LongLoopsAgree(const Examiner& examiner) {
+  const auto built = examiner.Build(Hashes(0, 50000), "50000 keys");
+  const std::vector<uint64_t> asked = Hashes(25000, 100000);
+  uint64_t expected = 0;
+  for (const uint64_t hash : asked) expected += examiner.Answer(*built, hash) ? 1 : 0;
+  for (const std::string_view target : examiner.type().targets()) {
+    for (const Mode mode : {Mode::kLookupBatched, Mode::kLookupSingle, Mode::kLatency}) {
+      const uint64_t count = built->Count({.words = asked}, mode, target);
+      if (count == expected) continue;
+      throw Broken(fmt::format("of {} lookups target {} in mode {} counts {} positive answers, one "
+                               "at a time there are {}",
+                               asked.size(), target, kModeNames[static_cast<size_t>(mode)], count,
+                               expected));
+    }
+  }
+}
+
 void KnobsHoldAtTheirEnds(const Examiner& examiner) {
   const std::vector<uint64_t> hashes = Hashes(0, 1000);
   for (const KnobInfo& knob : examiner.type().knobs()) {
@@ -368,6 +385,7 @@ const std::vector<Rule>& Rules() {
       {"A lookup leaves no trace.", Always, AnswersDoNotDependOnTheirOrder},
       {"All loops answer like one lookup at a time, for any number and place of hashes.", Always,
        LoopsAgree},
+      {"So do loops over a hundred thousand hashes.", Always, LongLoopsAgree},
       {"At the ends of every parameter it is built and holds its keys, or says why not.", Always,
        KnobsHoldAtTheirEnds},
       {"It holds its keys with any seed.", Always, HoldsWithAnySeed},

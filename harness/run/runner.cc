@@ -78,8 +78,14 @@ class OwnedStream {
 // One case in one round: the filter, its verification, and its samples.
 class CaseRound {
  public:
-  CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round)
-      : work_(work), key_set_(work.key_set), measure_(measure), seeds_(measure.seed, round) {
+  // `alive` is called between steps of Prepare, so that whoever waits for one knows which it is.
+  CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
+            std::function<void()> alive = [] {})
+      : work_(work),
+        key_set_(work.key_set),
+        measure_(measure),
+        seeds_(measure.seed, round),
+        alive_(std::move(alive)) {
     base_.round = static_cast<uint32_t>(round);
     base_.seed = seeds_.filter;
   }
@@ -88,11 +94,14 @@ class CaseRound {
   void Prepare() {
     try {
       const PresentKeys keys(*this);
+      alive_();
       // What follows from the parameters alone (the best k) is found here and not in the timed
       // build.
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
+      alive_();
       double build_seconds = 0;
       Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
+      alive_();
       if (!built) {
         const bool memory = built.error().starts_with("out of memory");
         return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
@@ -104,6 +113,7 @@ class CaseRound {
       const uint64_t queries = std::min(measure_.fpr_queries, key_set_.size() - held_);
       const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
                                [&](uint64_t i) { return held_ + i; });
+      alive_();
       std::set<std::string_view> targets;
       for (const Point& point : work_.points) targets.insert(point.target);
       const Verification verification = Verify({.type = work_.type,
@@ -218,7 +228,8 @@ class CaseRound {
     facts.size_bytes = filter_->SizeInBytes();
     facts.allocated_bytes = filter_->AllocatedBytes();
     if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
-    facts.distinct_keys = report.distinct_keys;
+    // A report is about a build at once; keys that were inserted are those of the key set, all distinct.
+    facts.distinct_keys = work_.fill ? held_ : report.distinct_keys;
     facts.build_attempts = report.attempts;
     if (work_.fill) facts.keys_held = held_;
     if (held_ != 0) {
@@ -344,6 +355,7 @@ class CaseRound {
   const KeySet& key_set_;
   const MeasureSpec& measure_;
   const Seeds seeds_;
+  const std::function<void()> alive_;
   uint64_t held_ = 0;  // keys of the filter: those with an index below it
   Sample base_;        // what all samples of this case and round share
   std::unique_ptr<BuiltFilter> filter_;
@@ -368,9 +380,9 @@ class ExternalCaseRound {
       const IsolatedResult result = RunIsolated(
           {.silence_limit_seconds = measure_.plugin_seconds, .should_stop = should_stop_},
           [&](const SendMessage& send) {
-            CaseRound in_child(work_, measure_, round_);
+            CaseRound in_child(work_, measure_, round_, [&] { send(kAlive); });
             in_child.Prepare();
-            send("");
+            send(kPrepared);
             for (const Point* point : points.subspan(done)) {
               Sample sample = in_child.Measure(*point);
               sample.time_utc = FormatUtc(std::chrono::system_clock::now());
@@ -378,8 +390,9 @@ class ExternalCaseRound {
             }
           },
           [&](std::string_view message) {
+            if (message == kAlive) return;
             prepared = true;
-            if (message.empty() || done == points.size()) return;
+            if (message == kPrepared || done == points.size()) return;
             record(Parsed(message, *points[done]));
             ++done;
           });
@@ -408,6 +421,10 @@ class ExternalCaseRound {
   }
 
  private:
+  // Messages of the child besides samples.
+  static constexpr std::string_view kAlive = "alive";
+  static constexpr std::string_view kPrepared = "prepared";
+
   Sample Failed(const Point& point, SampleStatus status, std::string reason) const {
     Sample sample;
     sample.point = point;
@@ -497,7 +514,10 @@ Result<RunOutcome> ExecutePlan(const Plan& plan, RunDirectory& directory,
       show();
       if (work.type->is_external()) {
         std::optional<Error> error;
-        ExternalCaseRound external(work, plan.measure, round, options.should_stop);
+        const std::function<bool()> should_stop = [&] {
+          return error.has_value() || options.should_stop();
+        };
+        ExternalCaseRound external(work, plan.measure, round, should_stop);
         const bool finished = external.Measure(missing, [&](Sample sample) {
           ++at;
           if (!error) error = record(sample);

@@ -17,7 +17,8 @@ constexpr size_t kCompareChunk = 4096 + 37;
 
 std::string Hex(uint64_t digest) { return fmt::format("{:016x}", digest); }
 
-// First index where the answers as bits of a target and those of the scalar reference differ.
+// First index where the answers as bits of a target and those of the scalar reference differ, or the
+// begin of the first chunk that the target miscounts.
 std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const uint64_t> words,
                                       std::string_view target) {
   std::vector<uint64_t> expected(kCompareChunk / 64 + 1);
@@ -26,11 +27,14 @@ std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const
     const auto chunk = words.subspan(i, std::min(kCompareChunk, words.size() - i));
     filter.Bits(chunk, "scalar", expected.data());
     filter.Bits(chunk, target, actual.data());
+    uint64_t count = 0;
     for (size_t w = 0; w < (chunk.size() + 63) / 64; ++w) {
       if (expected[w] != actual[w]) {
         return i + w * 64 + static_cast<size_t>(std::countr_zero(expected[w] ^ actual[w]));
       }
+      count += static_cast<uint64_t>(std::popcount(expected[w]));
     }
+    if (filter.Count({.words = chunk}, Mode::kLookupBatched, target) != count) return i;
   }
   return std::nullopt;
 }
@@ -58,7 +62,7 @@ std::string CompareKernels(const VerifyInput& input, std::span<const uint64_t> w
   for (const std::string_view target : input.targets) {
     if (target == "scalar") continue;
     if (const auto index = FirstDifference(*input.filter, words, target)) {
-      return fmt::format("the {} kernel and the scalar reference differ on {} key {}", target, kind,
+      return fmt::format("the {} kernel and the scalar reference differ from {} key {} on", target, kind,
                          *index);
     }
     if (const auto length = FirstLengthMiscounted(*input.filter, words, target)) {

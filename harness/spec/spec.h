@@ -25,7 +25,8 @@ struct MeasureSpec {
   double pass_seconds = 0.02;        // shortest pass: whole streams until then
   uint64_t stream_lookups = 0;       // 0: workloads/lookups.h decides by the number of keys
   uint64_t fpr_queries = 1'000'000;  // absent keys asked per filter and round
-  // How long a filter of a plug-in may take to be built, or to be measured at one point.
+  // How long a filter of a plug-in may take to be built, to be verified, or to be measured at one
+  // point.
   double plugin_seconds = 600;
 };
 
