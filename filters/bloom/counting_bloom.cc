@@ -107,6 +107,7 @@ Details CountingBloom::GetDetails() const {
 }
 
 std::optional<FprEstimate> CountingBloom::ExpectedFpr() const {
+  if (!theory::DoubleHashingFprHolds(counters_, static_cast<int>(k_))) return std::nullopt;
   return theory::DoubleHashingFpr(keys_, counters_, static_cast<int>(k_), forbidden_divisor_);
 }
 

@@ -62,6 +62,9 @@ Details KmBloom::GetDetails() const {
 
 std::optional<FprEstimate> KmBloom::ExpectedFpr() const {
   const int k = static_cast<int>(k_);
+  if (params_.probing == Probing::kPlain && !theory::DoubleHashingFprHolds(bits_, k)) {
+    return std::nullopt;
+  }
   return params_.probing == Probing::kPlain
              ? theory::DoubleHashingFpr(inserted_, bits_, k, forbidden_divisor_)
              : theory::EnhancedDoubleHashingFpr(inserted_, bits_, k);

@@ -8,16 +8,18 @@
 // that start below a threshold in it are bumped: they go to the next layer, a small system of the
 // same kind, and what the last overloaded layer bumps is a standard system of few keys. A lookup
 // reads the threshold of its bucket first, two bits, and one row of the table then, in whichever
-// layer. With eight columns the table has 1.004 times the bits of its fingerprints from 5e4 keys on.
+// layer. With eight columns the table has 1.004 times the bits of its fingerprints from 5e4 keys
+// on.
 // Source: Dillinger, Huebschle-Schneider, Sanders, Walzer, "Fast Succinct Retrieval and Approximate
 // Membership using Ribbon" (SEA 2022), sections 3 and 4 (2-bit thresholds). What differs: layers
 // share one matrix, so that a layer's last rows reach into the next one and no slots are lost
 // between them; the last layer grows until it works, so that no build fails.
 // Limits: no insertion after the build, which takes as long as that of `ribbon`. With rows of 64
 // bits and eight columns the levels and free slots are less than 1 % from 1e4 keys on (0.4 % at
-// most from 5e4 on, 0.22 % at 1e6); fewer columns come in blocks of 64 slots and share the levels among
-// fewer bits: 1.5 % at r = 4 and 3.2 % at r = 1 for 1e4 keys. When it loses: a lookup is a little more
-// work than in a `ribbon` of the same width; against a homogeneous one it saves 9 % of the space.
+// most from 5e4 on, 0.22 % at 1e6); fewer columns come in blocks of 64 slots and share the levels
+// among fewer bits: 1.5 % at r = 4 and 3.2 % at r = 1 for 1e4 keys. When it loses: a lookup is a
+// little more work than in a `ribbon` of the same width; against a homogeneous one it saves 9 % of
+// the space.
 
 #include <array>
 #include <cstddef>

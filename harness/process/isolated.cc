@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,15 +18,21 @@
 
 #include <fmt/format.h>
 
+#include "harness/utf8.h"
+
 namespace filterbench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Each message is its length in four bytes, then its bytes. These two lengths are the child's last
-// words: that it is done, or (with the reason behind it as a message of its own) that it threw.
-constexpr uint32_t kDone = UINT32_MAX;
-constexpr uint32_t kThrew = UINT32_MAX - 1;
+// What stands before each message. The token is drawn for each child: what its code writes into the
+// pipe by mistake is told from what it was asked to send.
+struct Header {
+  uint64_t token;
+  uint32_t kind;
+  uint32_t size;
+};
+enum Kind : uint32_t { kMessage, kDone, kThrew };
 constexpr uint32_t kMaxMessageBytes = 1 << 24;
 
 void WriteAll(int fd, const void* data, size_t size) {
@@ -39,13 +46,23 @@ void WriteAll(int fd, const void* data, size_t size) {
   }
 }
 
-void WriteMessage(int fd, std::string_view message) {
-  const auto size = static_cast<uint32_t>(message.size());
-  WriteAll(fd, &size, sizeof(size));
+void WriteMessage(int fd, uint64_t token, Kind kind, std::string_view message) {
+  const Header header{token, kind, static_cast<uint32_t>(message.size())};
+  WriteAll(fd, &header, sizeof(header));
   WriteAll(fd, message.data(), message.size());
 }
 
-[[noreturn]] void RunChild(int fd, pid_t parent,
+// Files of the harness are none of its business: a record that is written to by chance is lost.
+void CloseAllBut(int fd) {
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(fd) - 1, 0);
+  close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
+  if (const int null = open("/dev/null", O_RDONLY); null >= 0 && null != STDIN_FILENO) {
+    dup2(null, STDIN_FILENO);
+    close(null);
+  }
+}
+
+[[noreturn]] void RunChild(int fd, uint64_t token, pid_t parent,
                            const std::function<void(const SendMessage& send)>& work) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -59,10 +76,11 @@ void WriteMessage(int fd, std::string_view message) {
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_DFL);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  uint32_t end = kDone;
+  CloseAllBut(fd);
+  Kind end = kDone;
   std::string reason;
   try {
-    work([fd](std::string_view message) { WriteMessage(fd, message); });
+    work([=](std::string_view message) { WriteMessage(fd, token, kMessage, message); });
   } catch (const std::exception& error) {
     end = kThrew;
     reason = error.what();
@@ -71,8 +89,7 @@ void WriteMessage(int fd, std::string_view message) {
     reason = "something that is no std::exception";
   }
   std::fflush(nullptr);
-  WriteAll(fd, &end, sizeof(end));
-  if (end == kThrew) WriteMessage(fd, reason);
+  WriteMessage(fd, token, end, reason);
   _exit(0);
 }
 
@@ -81,23 +98,24 @@ class Inbox {
  public:
   enum class State { kOpen, kDone, kThrew, kGarbage };
 
+  explicit Inbox(uint64_t token) : token_(token) {}
+
   void Append(const char* data, size_t size) { bytes_.append(data, size); }
 
-  State Deliver(const std::function<void(std::string_view)>& receive) {
-    while (bytes_.size() >= sizeof(uint32_t)) {
-      uint32_t size;
-      std::memcpy(&size, bytes_.data(), sizeof(size));
-      if (size == kDone) return State::kDone;
-      if (size == kThrew) {
-        threw_ = true;
-        bytes_.erase(0, sizeof(size));
-        continue;
+  // Hands on what is complete; `delivered` becomes true if there was anything.
+  State Deliver(const std::function<void(std::string_view)>& receive, bool& delivered) {
+    while (bytes_.size() >= sizeof(Header)) {
+      Header header;
+      std::memcpy(&header, bytes_.data(), sizeof(header));
+      if (header.token != token_ || header.kind > kThrew || header.size > kMaxMessageBytes) {
+        return State::kGarbage;
       }
-      if (size > kMaxMessageBytes) return State::kGarbage;
-      if (bytes_.size() < sizeof(size) + size) break;
-      const std::string message = bytes_.substr(sizeof(size), size);
-      bytes_.erase(0, sizeof(size) + size);
-      if (threw_) {
+      if (bytes_.size() < sizeof(header) + header.size) break;
+      const std::string message = bytes_.substr(sizeof(header), header.size);
+      bytes_.erase(0, sizeof(header) + header.size);
+      delivered = true;
+      if (header.kind == kDone) return State::kDone;
+      if (header.kind == kThrew) {
         what_ = message;
         return State::kThrew;
       }
@@ -109,10 +127,18 @@ class Inbox {
   const std::string& what() const { return what_; }
 
  private:
+  uint64_t token_;
   std::string bytes_;
-  bool threw_ = false;
   std::string what_;
 };
+
+uint64_t DrawToken() {
+  uint64_t token = 0;
+  if (getrandom(&token, sizeof(token), 0) != sizeof(token)) {
+    token = static_cast<uint64_t>(Clock::now().time_since_epoch().count()) * 0x9e3779b97f4a7c15;
+  }
+  return token;
+}
 
 std::string HowItEnded(int status) {
   if (WIFSIGNALED(status)) {
@@ -131,6 +157,7 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
     throw std::system_error(errno, std::generic_category(), "pipe");
   std::fflush(nullptr);  // or the child would write once more what is buffered
   const pid_t parent = getpid();
+  const uint64_t token = DrawToken();
   const pid_t child = fork();
   if (child < 0) {
     const int error = errno;
@@ -140,13 +167,15 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
   }
   if (child == 0) {
     close(pipe_ends[0]);
-    RunChild(pipe_ends[1], parent, work);
+    RunChild(pipe_ends[1], token, parent, work);
   }
   close(pipe_ends[1]);
 
-  Inbox inbox;
+  Inbox inbox(token);
   IsolatedResult result{IsolatedEnd::kCrashed, ""};
   auto heard = Clock::now();
+  int status = 0;
+  bool reaped = false;
   for (bool open = true; open;) {
     constexpr int kTickMilliseconds = 50;
     pollfd waiting{pipe_ends[0], POLLIN, 0};
@@ -161,9 +190,12 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
       if (size < 0 && errno == EINTR) continue;
       open = size > 0;
       if (size > 0) inbox.Append(buffer, static_cast<size_t>(size));
-      heard = Clock::now();
+    } else if (reaped) {
+      open = false;  // dead, and all that it sent is read; somebody else holds the pipe
     }
-    switch (inbox.Deliver(receive)) {
+    reaped = reaped || waitpid(child, &status, WNOHANG) == child;
+    bool delivered = false;
+    switch (inbox.Deliver(receive, delivered)) {
       case Inbox::State::kOpen:
         break;
       case Inbox::State::kDone:
@@ -171,14 +203,15 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
         open = false;
         break;
       case Inbox::State::kThrew:
-        result.reason = "threw: " + inbox.what();
+        result.reason = "threw: " + ToValidUtf8(inbox.what());
         open = false;
         break;
       case Inbox::State::kGarbage:
-        result.reason = "wrote over the memory of its process";
+        result.reason = "wrote into files that are not its own";
         open = false;
         break;
     }
+    if (delivered) heard = Clock::now();
     const double silent_seconds = std::chrono::duration<double>(Clock::now() - heard).count();
     if (open && silent_seconds > options.silence_limit_seconds) {
       result = {IsolatedEnd::kTimedOut,
@@ -188,18 +221,22 @@ IsolatedResult RunIsolated(const IsolatedOptions& options,
   }
   close(pipe_ends[0]);
 
-  // Its whole group, before it is reaped: the number cannot have gone to another process yet.
-  const bool needs_kill = !(result.end == IsolatedEnd::kCrashed && result.reason.empty());
-  if (needs_kill) {
-    kill(-child, SIGKILL);
+  // It may have closed the pipe and live on. One that is dying gets the time to say how.
+  constexpr int kGraceTicks = 40;
+  const bool dies_by_itself = result.end == IsolatedEnd::kCrashed && result.reason.empty();
+  for (int tick = 0; dies_by_itself && !reaped && tick < kGraceTicks; ++tick) {
+    poll(nullptr, 0, 50);
+    reaped = waitpid(child, &status, WNOHANG) == child;
+  }
+  const bool was_alive = !reaped;
+  kill(-child, SIGKILL);  // with what it may have left behind in its group
+  if (!reaped) {
     kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!needs_kill) kill(-child, SIGKILL);  // what it may have left behind
-  if (result.end == IsolatedEnd::kCrashed && result.reason.empty()) {
-    result.reason = HowItEnded(status);
+  if (dies_by_itself) {
+    result.reason = was_alive ? "closed the way back and did not return" : HowItEnded(status);
   }
   return result;
 }

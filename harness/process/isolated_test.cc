@@ -89,6 +89,63 @@ TEST(RunIsolatedTest, WhatTheChildLeavesBehindDoesNotHoldItUp) {
   EXPECT_EQ(seen.result.end, IsolatedEnd::kDone);
 }
 
+// It would be waited for without an end.
+TEST(RunIsolatedTest, ClosingThePipeIsNoWayToHang) {
+  const Seen seen = Isolate([](const SendMessage& send) {
+    send("before");
+    for (int fd = 0; fd < 1024; ++fd) close(fd);
+    for (;;) pause();
+  });
+  EXPECT_EQ(seen.result.end, IsolatedEnd::kCrashed);
+  EXPECT_EQ(seen.result.reason, "closed the way back and did not return");
+}
+
+TEST(RunIsolatedTest, FilesOfTheParentAreOutOfReach) {
+  std::FILE* mine = std::tmpfile();
+  ASSERT_NE(mine, nullptr);
+  const int fd = fileno(mine);
+  const Seen seen = Isolate([fd](const SendMessage& send) {
+    send(write(fd, "x", 1) < 0 ? "refused" : "written");
+  });
+  EXPECT_EQ(seen.messages, std::vector<std::string>{"refused"});
+  std::fclose(mine);
+}
+
+// Bytes in every file that is open, the pipe among them: neither a message nor a sign of life.
+TEST(RunIsolatedTest, GarbageInThePipeIsAReason) {
+  const Seen seen = Isolate([](const SendMessage& send) {
+    send("before");
+    const std::string zeros(4096, '\0');
+    for (int fd = 3; fd < 64; ++fd) (void)!write(fd, zeros.data(), zeros.size());
+    for (;;) pause();
+  });
+  EXPECT_EQ(seen.result.end, IsolatedEnd::kCrashed);
+  EXPECT_EQ(seen.result.reason, "wrote into files that are not its own");
+  EXPECT_EQ(seen.messages, std::vector<std::string>{"before"});
+}
+
+TEST(RunIsolatedTest, AGrandchildDoesNotHideACrash) {
+  const Seen seen = Isolate(
+      [](const SendMessage&) {
+        if (fork() == 0) {
+          setsid();
+          sleep(5);
+          _exit(0);
+        }
+        std::signal(SIGSEGV, SIG_DFL);
+        std::raise(SIGSEGV);
+      },
+      {.silence_limit_seconds = 60});
+  EXPECT_EQ(seen.result.end, IsolatedEnd::kCrashed);
+  EXPECT_EQ(seen.result.reason, "crashed: signal 11 (Segmentation fault)");
+}
+
+TEST(RunIsolatedTest, ReasonsAreText) {
+  const Seen seen =
+      Isolate([](const SendMessage&) { throw std::runtime_error("a\xff\xfe b"); });
+  EXPECT_EQ(seen.result.reason, "threw: a\xef\xbf\xbd\xef\xbf\xbd b");
+}
+
 TEST(RunIsolatedTest, StopsWhenAsked) {
   const Seen seen = Isolate([](const SendMessage&) { for (;;) pause(); },
                         {.silence_limit_seconds = 60, .should_stop = [] { return true; }});

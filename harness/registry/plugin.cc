@@ -20,6 +20,7 @@
 #include "filters/nearest_name.h"
 #include "filters/plugin/abi.h"
 #include "harness/process/isolated.h"
+#include "harness/utf8.h"
 
 namespace filterbench {
 namespace {
@@ -293,7 +294,7 @@ class PluginType final : public FilterType {
     void* filter = make(**functions, values.data(), reason);
     if (filter == nullptr) {
       reason[FILTERBENCH_REASON_BYTES - 1] = '\0';
-      return Error{reason[0] != '\0' ? std::string(reason)
+      return Error{reason[0] != '\0' ? ToValidUtf8(reason)
                                      : std::string("not built, and the plug-in gives no reason")};
     }
     std::unique_ptr<BuiltFilter> built = std::make_unique<PluginFilter>(*functions, filter, keys);
@@ -318,12 +319,24 @@ bool IsSnakeCase(std::string_view name) {
   });
 }
 
+constexpr const char* kNotOneLine = "must be one line of UTF-8, up to 500 bytes";
+bool IsOneLine(const std::string& text) {
+  return text.size() <= 500 && IsValidUtf8(text) && std::ranges::none_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+  });
+}
+
 // What is wrong with the description of a filter; empty if nothing.
 std::string WhatIsWrong(const Functions& filter) {
   if (!IsSnakeCase(Text(filter.name))) {
     return "name: must be 1 to 36 characters out of a-z, 0-9 and _, a letter first";
   }
   if (Text(filter.summary).empty()) return "summary: is missing";
+  for (const auto& [name, text] : {std::pair{"summary", filter.summary},
+                                   std::pair{"source", filter.source},
+                                   std::pair{"fpr_formula", filter.fpr_formula}}) {
+    if (!IsOneLine(Text(text))) return fmt::format("{}: {}", name, kNotOneLine);
+  }
   if (filter.hash_bits < 1 || filter.hash_bits > 64) {
     return fmt::format("hash_bits: must be in 1..64, is {}", filter.hash_bits);
   }
@@ -350,7 +363,9 @@ std::string WhatIsWrong(const Functions& filter) {
     const std::string at = fmt::format("knobs[{}]", i);
     if (!IsSnakeCase(Text(knob.name))) return at + ".name: must be lower_snake_case";
     if (!names.insert(knob.name).second) return at + ".name: stands twice: " + knob.name;
+    if (std::string_view(knob.name) == "seed") return at + ".name: seed is passed to build";
     if (knob.meaning == nullptr || *knob.meaning == '\0') return at + ".meaning: is missing";
+    if (!IsOneLine(knob.meaning)) return fmt::format("{}.meaning: {}", at, kNotOneLine);
     if (!(knob.low <= knob.initial && knob.initial <= knob.high) || !std::isfinite(knob.low) ||
         !std::isfinite(knob.high)) {
       return at + ": needs low <= initial <= high, all finite";
