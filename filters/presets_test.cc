@@ -46,11 +46,11 @@ TEST(PresetsTest, HaveTheirSystemsValues) {
       {"rocksdb-legacy-locality", R"(rocksdb_legacy_bloom {"bits_per_key":10})"},
       {"rocksdb-memtable-dynamicbloom", R"(rocksdb_dynamic_bloom {"bits_per_key":10,"k":6})"},
       {"cassandra-0.01",
-       R"(system_bloom {"bits_per_key":10,"extra_bits":20,"k":5,"probing":"plain","rounding":"words",)"
-       R"("sign":"abs","words":"two_64"})"},
+       R"(system_bloom {"bits_per_key":10,"extra_bits":20,"k":5,"probing":"plain",)"
+       R"("rounding":"words","sign":"abs","words":"two_64"})"},
       {"cassandra-lcs-0.1",
-       R"(system_bloom {"bits_per_key":5,"extra_bits":20,"k":3,"probing":"plain","rounding":"words",)"
-       R"("sign":"abs","words":"two_64"})"},
+       R"(system_bloom {"bits_per_key":5,"extra_bits":20,"k":3,"probing":"plain",)"
+       R"("rounding":"words","sign":"abs","words":"two_64"})"},
       {"redisbloom-bf",
        R"(scalable_bloom {"fpr":0.01,"growth":2,"initial_keys":100,"layer_full":"keys",)"
        R"("tightening":0.5})"},

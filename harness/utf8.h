@@ -8,7 +8,8 @@
 
 namespace filterbench {
 
-// Text from code that is not ours: bytes that are no UTF-8 become U+FFFD, so that it can be recorded.
+// Text from code that is not ours: bytes that are no UTF-8 become U+FFFD, so that it can be
+// recorded.
 inline std::string ToValidUtf8(std::string_view text) {
   using Json = nlohmann::json;
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))

@@ -17,8 +17,8 @@
 //
 // An absent key is a false positive if its prefix is present, or if the Bloom filter errs about it.
 // The second part is known from the set bits (FprOfAbsentPrefixes); the first depends on who asks.
-// For uniform integers it is 1 - (1 - 256^-prefix_bytes)^n (FprOfUniformIntegers); keys in a row, or
-// byte strings of one customer, may share all of it. So ExpectedFpr speaks of whole integers and
+// For uniform integers it is 1 - (1 - 256^-prefix_bytes)^n (FprOfUniformIntegers); keys in a row,
+// or byte strings of one customer, may share all of it. So ExpectedFpr speaks of whole integers and
 // hashes only, and what is measured of others stands without a theory beside it.
 
 #include <algorithm>
@@ -122,8 +122,8 @@ class PrefixBloom {
   uint64_t AllocatedBytes() const { return table_.allocated_bytes() + sizeof(*this); }
   std::span<const std::byte> Table() const { return table_.bytes(); }
   Details GetDetails() const;
-  // Nothing where absent keys may share the prefix of a present one, which only the keys decide: for
-  // byte strings, and for prefixes shorter than an integer.
+  // Nothing where absent keys may share the prefix of a present one, which only the keys decide:
+  // for byte strings, and for prefixes shorter than an integer.
   std::optional<FprEstimate> ExpectedFpr() const;
   FprEstimate FprOfAbsentPrefixes() const;
   FprEstimate FprOfUniformIntegers() const;  // with the share of present prefixes among them

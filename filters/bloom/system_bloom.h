@@ -219,9 +219,8 @@ class SystemBloom {
     }
   };
 
-  // Sized for `keys` keys, holding none.
-  // One word of 32 bits gives start and step, which then depend on each other: theory knows what that
-  // does to plain steps of unsigned words only.
+  // Sized for `keys` keys, holding none. One word of 32 bits gives start and step, which then
+  // depend on each other: theory knows what that does to plain steps of unsigned words only.
   static std::string Contradiction(const Params& params);
   static Result<SystemBloom> Create(uint64_t keys, const Params& params);
   static Result<SystemBloom> Build(std::span<const uint64_t> hashes, const Params& params);

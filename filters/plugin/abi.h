@@ -12,8 +12,8 @@
  * Filters work on 64-bit hashes that are uniform; equal hashes are equal keys. The rules:
  *  - A filter never denies a hash that it was built from or that it accepted.
  *  - It is a function of (hashes, values, seed): built twice it answers alike.
- *  - Any number of hashes, none included, is built, hashes at the ends of their range among them, but
- *    for too many to be offered, which are refused with a reason; so may be sets with duplicates.
+ *  - Any number of hashes is built, none included, and hashes at the ends of their range; too many
+ *    to be offered are refused with a reason, and so may be sets with duplicates.
  *  - Batched answers are those of may_contain, for any number and place of hashes; nothing is read
  * or written outside of the given arrays.
  *  - It keeps no state between lookups.

@@ -41,8 +41,8 @@ uint64_t ForbiddenStepDivisor(uint64_t bits, int k);
 // Where both can be computed (k = 6..16 at the optimal load) they differ by less than 4 % of the
 // rate from 512 bits on for k <= 10, by 5 % at 4096 bits and 0.7 % at 2^16 bits for k = 16.
 FprEstimate DoubleHashingFpr(uint64_t n, uint64_t bits, int k, uint64_t forbidden_divisor);
-// Whether that is near the truth: with more than 16 probes in a few hundred bits a key's probes come
-// back to where they were, and the first order says little (1 for 0.22 at 10 bits and k = 64).
+// Whether that is near the truth: with more than 16 probes in a few hundred bits a key's probes
+// come back to where they were, and the first order says little (1 for 0.22 at 10 bits and k = 64).
 constexpr bool DoubleHashingFprHolds(uint64_t bits, int k) { return k <= 16 || bits >= 4096; }
 
 // Probes a + i b + (i^3 - i) / 6 mod `bits`, b not 0: enhanced double hashing (Dillinger and

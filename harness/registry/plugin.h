@@ -18,8 +18,8 @@ struct Plugin {
   std::vector<std::unique_ptr<FilterType>> types;
 };
 
-// Reads the table of a library in a process of its own; it is loaded into this one only where one of
-// its filters is built here. The error starts with the path.
+// Reads the table of a library in a process of its own; it is loaded into this one only where one
+// of its filters is built here. The error starts with the path.
 Result<Plugin> OpenPlugin(const std::string& path);
 
 }  // namespace filterbench

@@ -228,7 +228,8 @@ class CaseRound {
     facts.size_bytes = filter_->SizeInBytes();
     facts.allocated_bytes = filter_->AllocatedBytes();
     if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
-    // A report is about a build at once; keys that were inserted are those of the key set, all distinct.
+    // A report is about a build at once; keys that were inserted are those of the key set, all
+    // distinct.
     facts.distinct_keys = work_.fill ? held_ : report.distinct_keys;
     facts.build_attempts = report.attempts;
     if (work_.fill) facts.keys_held = held_;

@@ -17,8 +17,8 @@ constexpr size_t kCompareChunk = 4096 + 37;
 
 std::string Hex(uint64_t digest) { return fmt::format("{:016x}", digest); }
 
-// First index where the answers as bits of a target and those of the scalar reference differ, or the
-// begin of the first chunk that the target miscounts.
+// First index where the answers as bits of a target and those of the scalar reference differ, or
+// the begin of the first chunk that the target miscounts.
 std::optional<size_t> FirstDifference(const BuiltFilter& filter, std::span<const uint64_t> words,
                                       std::string_view target) {
   std::vector<uint64_t> expected(kCompareChunk / 64 + 1);
@@ -62,8 +62,8 @@ std::string CompareKernels(const VerifyInput& input, std::span<const uint64_t> w
   for (const std::string_view target : input.targets) {
     if (target == "scalar") continue;
     if (const auto index = FirstDifference(*input.filter, words, target)) {
-      return fmt::format("the {} kernel and the scalar reference differ from {} key {} on", target, kind,
-                         *index);
+      return fmt::format("the {} kernel and the scalar reference differ from {} key {} on", target,
+                         kind, *index);
     }
     if (const auto length = FirstLengthMiscounted(*input.filter, words, target)) {
       return fmt::format(
