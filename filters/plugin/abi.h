@@ -15,7 +15,7 @@
  *  - Any number of hashes is built, none included, and hashes at the ends of their range; too many
  *    to be offered are refused with a reason, and so may be sets with duplicates.
  *  - Batched answers are those of may_contain, for any number and place of hashes; nothing is read
- * or written outside of the given arrays.
+ *    or written outside of the given arrays.
  *  - It keeps no state between lookups.
  * Calls come from one thread. Each filter is measured in a process of its own: one that crashes or
  * never returns loses its own rows and no others. */
