@@ -331,8 +331,9 @@ def _read_point(entry, run, machine):
     point = entry.object("point")
     params = point.object("params").value
     preset = point.field("preset", str, None)
-    if preset is not None:  # tells it from points that chose the same parameters by themselves
-        params = {**params, "preset": preset}
+    # The name of a preset says what its parameters are, and tells its points from those that chose
+    # the same by themselves.
+    shown = params if preset is None else {"preset": preset}
     mode = point.choice("mode", MODES)
     status = entry.choice("status", STATUSES)
     key_set = point.object("key_set")
@@ -342,7 +343,7 @@ def _read_point(entry, run, machine):
         "run": run, "machine": machine, "point_id": entry.field("point_id", str),
         "filter": point.field("filter", str),
         "params": json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":")),
-        "params_label": params_label(params),
+        "params_label": params_label(shown),
         "keys": point.field("keys", int, minimum=0),
         "fill": point.field("fill", float, math.nan, above=0),
         "keys_held": math.nan,
@@ -387,7 +388,7 @@ def _read_point(entry, run, machine):
         if (row["fpr_measured"] == 0) != (row["false_positives"] == 0):
             fpr.child("measured").fail(f"is {row['fpr_measured']:g} with "
                                        f"{row['false_positives']:g} false positives")
-    return row, params
+    return row, shown
 
 
 def _read_points(summary, run):

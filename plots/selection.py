@@ -79,10 +79,13 @@ def _moves_size(values, bits_per_key):
 
 
 def varying_params(group, all_params):
-    """Names of the parameters that take several values among the rows `group` of one filter."""
-    names = {name for index in group.index for name in all_params[index]}
-    return [name for name in sorted(names) if len({
-        json.dumps(all_params[index].get(name), sort_keys=True) for index in group.index}) > 1]
+    """Names of the parameters that take several values among the rows `group` of one filter. Those
+    of a preset, which has its name alone, are not compared with those that were chosen one by one."""
+    chosen = [index for index in group.index if "preset" not in all_params[index]]
+    names = {name for index in chosen for name in all_params[index]}
+    varying = [name for name in sorted(names) if len({
+        json.dumps(all_params[index].get(name), sort_keys=True) for index in chosen}) > 1]
+    return varying + ["preset"] * (len(chosen) < len(group))
 
 
 def variants(points, all_params):
@@ -100,7 +103,8 @@ def variants(points, all_params):
             names.append(name)
         for index in group.index:
             labels[index] = ", ".join(
-                f"{name}={value_label(all_params[index].get(name))}" for name in names)
+                f"{name}={value_label(all_params[index][name])}" for name in names
+                if name in all_params[index])
     return labels
 
 

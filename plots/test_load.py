@@ -85,7 +85,8 @@ def test_a_preset_is_another_variant_of_its_filter(make_run):
     points[0]["point"]["preset"] = "cassandra-0.01"
     row = make_run(points).points.iloc[0]
     assert row["param.preset"] == "cassandra-0.01"
-    assert "preset=cassandra-0.01" in row["params_label"]
+    assert row["params_label"] == "preset=cassandra-0.01"
+    assert not any("null" in label for label in make_run(points).points["variant"])
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
