@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "filters/nearest_name.h"
 #include "filters/plugin/abi.h"
 #include "harness/process/isolated.h"
+#include "harness/registry/hashed_pieces.h"
 #include "harness/utf8.h"
 
 namespace filterbench {
@@ -110,20 +110,9 @@ class PluginFilter final : public BuiltFilter {
 
   uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const override {
     if (stream.hashing == Hashing::kPrehashed) return CountHashes(stream.words, mode, target);
-    // A sub-batch of hashes in L1, then the plug-in's loop.
-    constexpr size_t kSubBatch = 1024;
-    std::array<uint64_t, kSubBatch> hashes;
-    uint64_t count = 0;
-    for (size_t i = 0; i < stream.size(); i += kSubBatch) {
-      const size_t in_batch = std::min(kSubBatch, stream.size() - i);
-      for (size_t j = 0; j < in_batch; ++j) {
-        hashes[j] = stream.hashing == Hashing::kXxh3U64
-                        ? HashU64(stream.words[i + j], stream.hash_seed)
-                        : HashBytes(stream.bytes[i + j], stream.hash_seed);
-      }
-      count += CountHashes(std::span(hashes).first(in_batch), mode, target);
-    }
-    return count;
+    return SumOverHashedPieces(stream, [&](std::span<const uint64_t> hashes) {
+      return CountHashes(hashes, mode, target);
+    });
   }
 
   void Bits(std::span<const uint64_t> words, std::string_view target,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "filters/catalogue.h"
 #include "filters/nearest_name.h"
 #include "harness/registry/erased_filter.h"
+#include "harness/registry/hashed_pieces.h"
 #include "harness/registry/plugin.h"
 
 namespace filterbench {
@@ -81,7 +81,6 @@ class Built final : public BuiltFilter {
                          [&](const Kernel<View>& kernel) { return kernel.target == target; });
   }
 
-  // Batched lookups of keys that are not hashed yet: a sub-batch of hashes in L1, then the kernel.
   static uint64_t CountBatched(const Kernel<View>& kernel, const View& view,
                                const KeyStream& stream) {
     if (stream.hashing == Hashing::kPrehashed ||
@@ -91,19 +90,9 @@ class Built final : public BuiltFilter {
     if constexpr (KeyHashingFilter<F>) {
       return kernel.count_single_bytes(view, stream.bytes, stream.hash_seed);
     }
-    constexpr size_t kSubBatch = 1024;
-    std::array<uint64_t, kSubBatch> hashes;
-    uint64_t count = 0;
-    for (size_t i = 0; i < stream.size(); i += kSubBatch) {
-      const size_t in_batch = std::min(kSubBatch, stream.size() - i);
-      for (size_t j = 0; j < in_batch; ++j) {
-        hashes[j] = stream.hashing == Hashing::kXxh3U64
-                        ? HashU64(stream.words[i + j], stream.hash_seed)
-                        : HashBytes(stream.bytes[i + j], stream.hash_seed);
-      }
-      count += kernel.count_batched(view, hashes.data(), in_batch);
-    }
-    return count;
+    return SumOverHashedPieces(stream, [&](std::span<const uint64_t> hashes) {
+      return kernel.count_batched(view, hashes.data(), hashes.size());
+    });
   }
 
   F filter_;
