@@ -121,6 +121,16 @@ inline bool ImpalaView::MayContain(uint64_t hash) const noexcept {
   return SplitBlockMayContain(*this, hash);
 }
 
+// `words` is the table that the view looks at.
+template <class View>
+inline void SplitBlockInsert(const View& view, uint32_t* words, uint64_t hash) {
+  uint32_t* block = words + view.BlockOf(hash) * (kSplitWords * View::kWordBits / 32);
+  for (uint32_t i = 0; i < kSplitWords; ++i) {
+    const auto bit = View::BitOf(hash, i);
+    block[bit.word] |= bit.mask;
+  }
+}
+
 template <class ViewT, class ParamsT>
 struct SplitBlockScheme {
   using Params = ParamsT;
@@ -133,11 +143,7 @@ struct SplitBlockScheme {
     return {reinterpret_cast<const uint32_t*>(table), blocks, prefetch};
   }
   static void Insert(const View& view, std::byte* table, uint64_t hash) {
-    auto* block = reinterpret_cast<uint32_t*>(table + view.BlockOf(hash) * BlockBytes({}));
-    for (uint32_t i = 0; i < kSplitWords; ++i) {
-      const auto bit = View::BitOf(hash, i);
-      block[bit.word] |= bit.mask;
-    }
+    SplitBlockInsert(view, reinterpret_cast<uint32_t*>(table), hash);
   }
   static FprEstimate Fpr(const Params&, uint32_t, uint64_t n, uint64_t blocks) {
     return theory::SplitBlockFpr(n, blocks, kSplitWords, View::kWordBits);

@@ -101,11 +101,7 @@ InsertStatus TaffyBlock::Insert(uint64_t hash) {
   if (states_.back().keys >= states_.back().geometry.capacity) Grow();
   const Level& level = levels_->levels[states_.size() - 1];
   uint32_t* words = table_.As<uint32_t>() + (table_.size() - level.blocks * kBlockBytes) / 4;
-  uint32_t* block = words + level.BlockOf(hash) * kSplitWords;
-  for (uint32_t i = 0; i < kSplitWords; ++i) {
-    const SplitBlockView::Bit bit = SplitBlockView::BitOf(hash, i);
-    block[bit.word] |= bit.mask;
-  }
+  SplitBlockInsert(level, words, hash);
   ++states_.back().keys;
   return InsertStatus::kOk;
 }

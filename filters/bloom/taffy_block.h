@@ -66,16 +66,12 @@ class TaffyBlock {
     uint64_t blocks;
     bool prefetch;  // batched lookups prefetch their lines
 
-    uint64_t BlockOf(uint64_t hash) const { return FastRange64(hash, blocks); }
-    bool MayContain(uint64_t hash) const noexcept {
-      const uint32_t* block = words + BlockOf(hash) * kSplitWords;
-      uint32_t missing = 0;
-      for (uint32_t i = 0; i < kSplitWords; ++i) {
-        const SplitBlockView::Bit bit = SplitBlockView::BitOf(hash, i);
-        missing |= bit.mask & ~block[bit.word];
-      }
-      return missing == 0;
+    static constexpr int kWordBits = SplitBlockView::kWordBits;
+    static SplitBlockView::Bit BitOf(uint64_t hash, uint32_t i) {
+      return SplitBlockView::BitOf(hash, i);
     }
+    uint64_t BlockOf(uint64_t hash) const { return FastRange64(hash, blocks); }
+    bool MayContain(uint64_t hash) const noexcept { return SplitBlockMayContain(*this, hash); }
   };
   // The newest level, which is the largest, is the last.
   struct Levels {
