@@ -26,15 +26,18 @@ STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
 _MODES_WITHOUT_LOOKUPS = ("build", "overfill")
 
+_LEVELS = ("process", "build", "pass")
+
 _POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
-               "reason", "floor_reason", "floor_from"]
+               "reason", "stable", "clusters_explained_by", "floor_reason", "floor_from"]
 _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
-                  "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "floor_ns_per_op",
-                  "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
+                  "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "asked_width",
+                  "width", "process_share", "build_share", "pass_share", "cluster_low_ns",
+                  "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
                   "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
-_SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "round", "seed", "status", "reason",
-                   "ns_per_op"]
+_SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
+                   "reason", "ns_per_op"]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
 
 
@@ -68,7 +71,8 @@ class Run:
     points: pandas.DataFrame   # one flat row per point of summary.json that was built at once
     filled: pandas.DataFrame   # the same for points that were filled key by key; they have a
                                # `fill`, and `keys_held` is the least over the rounds
-    samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass
+    samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass;
+                               # process: NaN in older runs, where each round was one of its own
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
@@ -175,6 +179,20 @@ class _Node:
         if maximum is not None and value > maximum:
             node.fail(f"must be at most {maximum}, found {value:g}")
         return value
+
+    def flag(self, name):
+        value = self.child(name).value
+        if not isinstance(value, bool):
+            self.child(name).fail(f"must be true or false, found {_short(value)}"
+                                  if name in self.value else "is missing")
+        return value
+
+    def pair(self, name, maximum=math.inf):
+        """Two numbers from 0 to `maximum`."""
+        node = self.child(name)
+        if not isinstance(node.value, list) or len(node.value) != 2:
+            node.fail(f"must be an array of two numbers, found {_short(node.value)}")
+        return [node.field(i, float, minimum=0, maximum=maximum) for i in range(2)]
 
     def choice(self, name, values):
         value = self.field(name, str)
@@ -372,6 +390,7 @@ def _read_point(entry, run, machine):
         row["ns_per_op_low"] = _interval(time, "low", -1)
         row["ns_per_op_high"] = _interval(time, "high", 1)
         row["confidence"] = time.field("confidence", float, math.nan, minimum=0, maximum=1)
+    row |= _read_repeatability(entry)
     floor = entry.object("floor", optional=True)
     if floor is not None:
         row["floor_ns_per_op"] = floor.field("ns_per_op", float, above=0)
@@ -389,6 +408,30 @@ def _read_point(entry, run, machine):
             fpr.child("measured").fail(f"is {row['fpr_measured']:g} with "
                                        f"{row['false_positives']:g} false positives")
     return row, shown
+
+
+def _read_repeatability(entry):
+    """What older summaries lack: whether the interval is as narrow as asked for (`stable`, None
+    where nothing was asked), the levels' shares of the variance, and two modes where there are."""
+    row = {"stable": None, "clusters_explained_by": None}
+    stability = entry.object("stability", optional=True)
+    if stability is not None:
+        row["asked_width"] = stability.field("asked_width", float, above=0)
+        row["width"] = stability.field("width", float, minimum=0)
+        row["stable"] = stability.flag("stable")
+        if row["stable"] and row["width"] > row["asked_width"]:
+            stability.child("stable").fail(f"is true, but width {row['width']:g} exceeds "
+                                           f"asked_width {row['asked_width']:g}")
+    shares = entry.object("variance_shares", optional=True)
+    if shares is not None:
+        for level in _LEVELS:
+            row[f"{level}_share"] = shares.field(level, float, minimum=0, maximum=1)
+    clusters = entry.object("clusters", optional=True)
+    if clusters is not None:
+        row["cluster_low_ns"], row["cluster_high_ns"] = clusters.pair("centers_ns")
+        row["cluster_low_share"] = clusters.pair("shares", 1)[0]
+        row["clusters_explained_by"] = clusters.choice("explained_by", _LEVELS)
+    return row
 
 
 def _read_points(summary, run):
@@ -443,6 +486,7 @@ def _read_sample(node, run):
         node.child("reason").fail(f"is missing beside status {status!r}")
     return {"run": run, "sequence": node.field("sequence", int, minimum=0),
             "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
+            "process": node.field("process", int, math.nan, minimum=0),
             "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
             "status": status, "reason": reason, "ns_per_op": tuple(times.value)}
 

@@ -282,3 +282,53 @@ def test_a_run_without_theory_is_reported(tiny_run_path):
 def test_the_same_run_twice_is_refused(tiny_run_path):
     with pytest.raises(load.RunError, match="is the same run"):
         load.load_runs([tiny_run_path, tiny_run_path])
+
+
+def _with_repeatability(entry):
+    entry["stability"] = {"asked_width": 0.02, "width": 0.013, "stable": True}
+    entry["variance_shares"] = {"process": 0.25, "build": 0.25, "pass": 0.5}
+    entry["clusters"] = {"centers_ns": [10, 16], "shares": [0.25, 0.75], "explained_by": "build"}
+
+
+def test_what_repetitions_say_is_in_the_row(make_run):
+    points = testing.tiny_points()
+    _with_repeatability(points[0])
+    points[1].update(variance_shares=None, variance_shares_reason="no process has two builds",
+                     clusters=None, clusters_reason="one mode explains the values")
+    frame = make_run(points).points
+    row = frame.iloc[0]
+    assert row["stable"] is True and (row["asked_width"], row["width"]) == (0.02, 0.013)
+    assert (row["process_share"], row["build_share"], row["pass_share"]) == (0.25, 0.25, 0.5)
+    assert (row["cluster_low_ns"], row["cluster_high_ns"]) == (10, 16)
+    assert row["cluster_low_share"] == 0.25 and row["clusters_explained_by"] == "build"
+    for _, row in frame.iloc[1:].iterrows():
+        assert row["stable"] is None and row["clusters_explained_by"] is None
+        assert math.isnan(row["width"]) and math.isnan(row["process_share"])
+        assert math.isnan(row["cluster_low_ns"])
+
+
+@pytest.mark.parametrize("place, value, field, message", [
+    (("stability", "stable"), "yes", "points[0].stability.stable", "true or false"),
+    (("stability", "width"), 0.03, "points[0].stability.stable", "exceeds asked_width"),
+    (("stability", "width"), None, "points[0].stability.width", "is null"),
+    (("variance_shares", "pass"), 1.5, "points[0].variance_shares.pass", "at most 1"),
+    (("clusters", "centers_ns"), [10], "points[0].clusters.centers_ns", "two numbers"),
+    (("clusters", "centers_ns"), [10, "x"], "points[0].clusters.centers_ns[1]", "a number"),
+    (("clusters", "explained_by"), "cpu", "points[0].clusters.explained_by", "must be one of"),
+])
+def test_what_repetitions_cannot_say(tiny_run_path, place, value, field, message):
+    def change(summary):
+        _with_repeatability(summary["points"][0])
+        summary["points"][0][place[0]][place[1]] = value
+    _edit(tiny_run_path, "summary.json", change)
+    error = _error(tiny_run_path)
+    assert error.field == field and message in str(error)
+
+
+def test_a_sample_names_its_process_where_it_does(tiny_run_path):
+    lines = (tiny_run_path / "samples.jsonl").read_text().splitlines()
+    first = json.loads(lines[0])
+    first["process"] = 2
+    (tiny_run_path / "samples.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
+    samples = load.load_run(tiny_run_path).samples
+    assert samples["process"].iloc[0] == 2 and samples["process"].iloc[1:].isna().all()

@@ -62,6 +62,9 @@ TEST(Sample, RoundTrips) {
   extreme.filter->peak_build_bytes = uint64_t{1} << 45;
   extreme.fpr = MeasuredFpr{0, 0, 0, 1};
   ExpectRoundTrip(extreme);
+  Sample of_process = MakeSample();
+  of_process.process = 3;
+  ExpectRoundTrip(of_process);
 }
 
 TEST(Sample, EveryFieldIsNeededAndNoOtherIsAllowed) {
@@ -115,6 +118,8 @@ TEST(Sample, ErrorsNameTheField) {
   EXPECT_THAT(problem("/point/mode", "lookup"), StartsWith("point.mode: must be one of"));
   EXPECT_THAT(problem("/point/target", "avx3"), StartsWith("point_id: is "));
   EXPECT_THAT(problem("/round", 4294967296), StartsWith("round: must be a whole number that fits"));
+  EXPECT_THAT(problem("/process", 4294967296), StartsWith("process: must be a whole number that"));
+  EXPECT_THAT(problem("/process", nullptr), StartsWith("process: must be of type integer"));
   EXPECT_THAT(problem("/seed", 1e30), StartsWith("seed: must be a whole number that fits"));
   EXPECT_THAT(problem("/fpr/false_positives", 1000001), StartsWith("fpr.false_positives: exceeds"));
   EXPECT_THAT(problem("/fpr/measured", 0.0097), StartsWith("fpr.measured: is 0.0097, but 0.00966"));
