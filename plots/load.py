@@ -286,6 +286,11 @@ def _parse(file, text, schema, first_line=1):
     return root
 
 
+def read(file):
+    """The bytes of a file of a run, unpacked if it is there compressed. Raises RunError."""
+    return _read_text(stored(file))
+
+
 def stored(file):
     """The file as it lies there, which may be compressed. Raises RunError if it is there in both
     forms: nobody could say which of them counts."""
@@ -304,11 +309,12 @@ def _read_text(file):
         raise RunError(file, "is missing") from None
     except OSError as error:
         raise RunError(file, f"cannot be read: {error.strerror}") from None
-    return _unpacked(file, data) if file.suffix == ".xz" else data
+    return unpacked(file, data) if file.suffix == ".xz" else data
 
 
-def _unpacked(file, data):
-    """What `data` holds, one stream of xz with a check sum and nothing behind it."""
+def unpacked(file, data):
+    """What `data` holds, one stream of xz with a check sum and nothing behind it; `file` is named if
+    it is not that. Raises RunError."""
     decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
     try:
         text = decompressor.decompress(data)

@@ -24,7 +24,7 @@ CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 51
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
              "cuckoo": 25.0}
-_SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45}
+_SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45, "avx3": 0.3}
 
 
 def _params(name, bits_per_key):

@@ -60,7 +60,7 @@ def reference_runs(results):
     """The newest reference run of each machine, one of the spec `paper` before any other."""
     newest = {}
     for path in sorted(results.glob("*/*/")):
-        if is_reference(path):
+        if is_reference(path) and not path.name.startswith("."):  # .*: not yet whole
             run = load.load_run(path)
             rank = (run.spec == "paper", run.name)
             if run.machine not in newest or rank > newest[run.machine][0]:
