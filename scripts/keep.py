@@ -163,8 +163,9 @@ def _unfit(run, any_spec):
     return problems
 
 
-def check(path, any_spec=False, host=None):
-    """The run, if it is fit to be kept. Raises load.RunError, Unfit."""
+def check(path, any_spec=False, host=None, most_samples=None):
+    """The run, if it is fit to be kept; `host` and `most_samples` as above. Raises load.RunError,
+    Unfit."""
     run = load.load_run(path)
     incomplete = _incomplete(run)
     if incomplete:
@@ -177,7 +178,7 @@ def check(path, any_spec=False, host=None):
                          f"{first['params_label']}, {first['keys']:g} keys, {first['target']}: "
                          f"{first['reason']}"], EXIT_WRONG)
     problems = _unfit(run, any_spec)
-    errors = schema_errors(run.path)
+    errors = schema_errors(run.path, most_samples)
     problems += errors[:MOST_SHOWN]
     if len(errors) > MOST_SHOWN:
         problems.append(f"and {len(errors) - MOST_SHOWN} more violations of the schemas")
@@ -290,7 +291,7 @@ def _remove_unpacked(path):
             if load.unpacked(compressed, compressed.read_bytes()) != plain.read_bytes():
                 raise load.RunError(compressed, f"holds something else than {name} beside it")
             plain.unlink()
-    _sync(path)
+            _sync(path)
 
 
 # --- The front ---
@@ -346,7 +347,8 @@ def main(arguments=None):
         _say(error)
         return error.code
     except OSError as error:
-        _say(f"cannot write {error.filename2 or error.filename}: {error.strerror or error}")
+        where = error.filename2 or error.filename or options.results
+        _say(f"cannot write {where}: {error.strerror or error}")
         return EXIT_INCOMPLETE
     return 0
 
