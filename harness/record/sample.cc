@@ -147,24 +147,26 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 }  // namespace
 
 json SampleToJson(const Sample& sample) {
-  return {{"schema", "filterbench/sample/1"},
-          {"sequence", sample.sequence},
-          {"time_utc", sample.time_utc},
-          {"point_id", PointId(sample.point)},
-          {"point", PointToJson(sample.point)},
-          {"round", sample.round},
-          {"seed", sample.seed},
-          {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
-          {"reason", sample.reason.empty() ? json() : json(sample.reason)},
-          {"ns_per_op", sample.ns_per_op},
-          {"operations_per_pass", OrNull(sample.operations_per_pass)},
-          {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
-          {"stream_lookups", OrNull(sample.stream_lookups)},
-          {"positives", OrNull(sample.positives)},
-          {"positives_expected", OrNull(sample.positives_expected)},
-          {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
-          {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
-          {"health", sample.health}};
+  json document = {{"schema", "filterbench/sample/1"},
+                   {"sequence", sample.sequence},
+                   {"time_utc", sample.time_utc},
+                   {"point_id", PointId(sample.point)},
+                   {"point", PointToJson(sample.point)},
+                   {"round", sample.round},
+                   {"seed", sample.seed},
+                   {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
+                   {"reason", sample.reason.empty() ? json() : json(sample.reason)},
+                   {"ns_per_op", sample.ns_per_op},
+                   {"operations_per_pass", OrNull(sample.operations_per_pass)},
+                   {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
+                   {"stream_lookups", OrNull(sample.stream_lookups)},
+                   {"positives", OrNull(sample.positives)},
+                   {"positives_expected", OrNull(sample.positives_expected)},
+                   {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
+                   {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
+                   {"health", sample.health}};
+  if (sample.process) document["process"] = *sample.process;
+  return document;
 }
 
 Result<Sample> SampleFromJson(const json& document) {
@@ -173,6 +175,7 @@ Result<Sample> SampleFromJson(const json& document) {
   Reader reader(document, "");
   reader.Read("sequence", sample.sequence);
   reader.Read("time_utc", sample.time_utc);
+  if (document.contains("process")) reader.Read("process", sample.process);
   reader.Read("round", sample.round);
   reader.Read("seed", sample.seed);
   for (size_t i = 0; i < std::size(kSampleStatusNames); ++i) {
