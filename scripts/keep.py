@@ -191,16 +191,11 @@ def check(path, any_spec=False, host=None, most_samples=None):
 def remarks(run):
     """What whoever keeps the run should know: the doctor's findings and points that are not ok."""
     findings = run.manifest.get("doctor")
-    lines = []
     if findings is None:
-        lines.append("the run has no findings of the doctor: an older program wrote it")
+        lines = ["the run has no findings of the doctor: an older program wrote it"]
     else:
-        items = findings if isinstance(findings, list) else findings.get("findings", [])
-        for finding in items:
-            if finding.get("status") != "pass":
-                text = [str(finding[name]) for name in finding
-                        if name not in ("status",) and finding[name] is not None]
-                lines.append(f"doctor: {finding.get('status')}: {': '.join(text)}")
+        lines = [f"doctor: {finding['state']}: {finding['check']}: {finding['found']}"
+                 for finding in findings if finding["state"] != "pass"]
     statuses = collections.Counter(
         (row["status"], row["reason"]) for frame in (run.points, run.filled)
         for row in frame.to_dict("records") if row["status"] != "ok")

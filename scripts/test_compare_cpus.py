@@ -172,6 +172,22 @@ def test_swapped_ranks_are_found_and_noise_is_not_called_a_swap(tmp_path, run):
     assert "0 + 1 within noise" in out
 
 
+@pytest.mark.parametrize("one,other,sure,noise", [
+    ((4.0, 8.0), (8.0, 4.0), 1, 0),
+    ((4.0, 4.1), (8.0, 4.0), 0, 1),   # the intervals overlap on the first only
+    ((4.0, 8.0), (4.1, 4.0), 0, 1),   # on the second only
+    ((4.0, 4.0), (8.0, 4.0), 0, 0),   # equal on one: not the other way round
+    ((4.0, 8.0), (3.0, 9.0), 0, 0)])
+def test_a_swap_is_sure_only_if_intervals_are_apart_on_both(tmp_path, run, one, other, sure, noise):
+    def entries(times):
+        return [testing.make_point(name, {}, 1000, "lookup_batched", 1.0, "avx2", ns=ns, bits=10.0)
+                for name, ns in zip(("blocked_bloom", "cuckoo"), times)]
+    _, found = document(run, write(tmp_path, ONE, entries(one)),
+                        write(tmp_path, OTHER, entries(other)))
+    ((pair,),) = [order["pairs"] for order in found["orders"]]
+    assert (len(pair["swaps"]), len(pair["swaps_within_noise"])) == (sure, noise)
+
+
 def test_a_fastest_filter_within_noise_says_so(tmp_path, run):
     entries = [testing.make_point(name, {}, 1000, "lookup_batched", 1.0, "avx2", ns=ns, bits=10.0)
                for name, ns in (("blocked_bloom", 2.0), ("cuckoo", 2.02))]

@@ -312,8 +312,8 @@ def test_a_name_cannot_lead_out_of_the_results(made, results, run, field, value)
 
 def test_findings_of_the_doctor_are_printed(made, run):
     edit(made / "manifest.json", lambda manifest: manifest.update(doctor=[
-        {"check": "governor", "status": "warn", "detail": "powersave"},
-        {"check": "clock", "status": "pass", "detail": "tsc"}]))
+        {"check": "governor", "state": "warn", "found": "powersave"},
+        {"check": "clock", "state": "pass", "found": "tsc"}]))
     text = "\n".join(keep.remarks(load.load_run(made)))
     assert "warn: governor: powersave" in text and "clock" not in text
 
