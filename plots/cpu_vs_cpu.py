@@ -32,9 +32,13 @@ _LOOKS = (("#0072B2", "o", "full"), ("#D55E00", "s", "open"), ("#009E73", "^", "
 
 
 def _side(runs):
-    """(machines that are drawn, names of those that are left out). Raises SeveralRuns."""
+    """(machines that are drawn, names of those that are left out, how many points are left out since
+    the machines answered them otherwise). Raises SeveralRuns."""
     side = machines.side_by_side(runs)
-    return side[:MAX_MACHINES], [machine.name for machine in side[MAX_MACHINES:]]
+    side, left_out = side[:MAX_MACHINES], [machine.name for machine in side[MAX_MACHINES:]]
+    differing = machines.digests(side).differing
+    machines.leave_out(side, differing)
+    return side, left_out, len(differing)
 
 
 def _asked(side):
@@ -78,7 +82,7 @@ def _gains(side, questions):
 
 def gaps(runs):
     try:
-        side, left_out = _side(runs)
+        side, left_out, differing = _side(runs)
     except machines.SeveralRuns as error:
         return [selection.Gap(str(error), "name one run of each machine", fatal=True)]
     if len(side) < 2:
@@ -87,6 +91,10 @@ def gaps(runs):
     if left_out:
         found.append(selection.Gap(f"only {MAX_MACHINES} machines have room, without "
                                    f"{', '.join(left_out)}", "draw them in a second figure"))
+    if differing:
+        found.append(selection.Gap(
+            f"WRONG ANSWERS: at {differing} points the machines differ in a filter's bytes or answers",
+            "filterbench compare-cpus says where"))
     asked = _asked(side)
     if not asked:
         return [*found, selection.Gap("no filter was asked for absent keys only on all machines",
@@ -130,15 +138,15 @@ def _rows(side, asked, key_counts):
             for contender in kept for name in [json.loads(contender)["filter"]]]
 
 
-def _ratio_axis(axes, values, title):
-    style.log_axis(axes.xaxis, [*values, 1.0])
+def _ratio_axis(axes, values, ends, title):
+    style.log_axis(axes.xaxis, [*values, 1.0], ends)
     axes.axvline(1.0, color=style.GREY, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
     axes.set_title(title, loc="left")
 
 
 def draw(runs):
     selection.require(gaps(runs))
-    side, _ = _side(runs)
+    side, _, differing = _side(runs)
     asked = _asked(side)
     key_counts = _key_counts(asked)
     rows = _rows(side, asked, key_counts)
@@ -154,7 +162,7 @@ def draw(runs):
     offsets = [0.68 * ((index + 0.5) / len(side) - 0.5) for index in range(len(side))]
 
     def panel(axes, title, value):
-        values = []
+        values, ends = [], []
         for machine, look, offset in zip(side, looks, offsets):
             found = [(index + offset, ratio) for index, (_, contender) in enumerate(rows)
                      if (ratio := value(machine, contender)) is not None]
@@ -169,7 +177,8 @@ def draw(runs):
                                        **style.marker_options(look, 0.8))
             line.set_gid(f"measured:{machine.name}:{axes.get_gid()}")
             values += x
-        _ratio_axis(axes, values, title)
+            ends += [end for r in ratio for end in (r.low, r.high)]
+        _ratio_axis(axes, values, ends, title)
 
     for axes, keys in zip(grid[0], key_counts):
         axes.set_gid(f"floor {keys}")
@@ -210,7 +219,8 @@ def draw(runs):
             "Ratios of medians inside one run, with intervals; parameters closest to "
             f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Floor: one random cache line "
             "per key." + (f" Gain: {gain_note}." if has_gains else "")
-            + (f" {hidden} more variants are not shown." if hidden else "")))
+            + (f" {hidden} more variants are not shown." if hidden else "")
+            + (f" {differing} points with differing answers are left out." if differing else "")))
     return figure
 
 

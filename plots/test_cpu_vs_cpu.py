@@ -178,3 +178,15 @@ def test_the_best_target_of_each_machine_counts(make):
     by_name = {m.name: m.best[question]["target"] for m in (one, two)}
     # The manifest names avx2 as the best of both; the second has not measured it.
     assert by_name == {NAMES[0]: "avx2", NAMES[1]: "sse4"}
+
+
+def test_points_with_differing_answers_are_left_out_and_said(make):
+    runs = make(_points(keys=(10_000,)), _points(keys=(10_000,)))
+    samples = runs[1].samples
+    of_cuckoo = set(runs[1].points[runs[1].points["filter"] == "cuckoo"]["point_id"])
+    samples.loc[samples["point_id"].isin(of_cuckoo), "answers_digest"] = "f" * 16
+    (gap,) = cpu_vs_cpu.gaps(runs)
+    assert "WRONG ANSWERS" in gap.lack and not gap.fatal
+    figure = cpu_vs_cpu.draw(runs)
+    assert "cuckoo" not in [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert "differing answers are left out" in " ".join(t.get_text() for t in figure.texts)

@@ -105,54 +105,19 @@ def facts(machine):
 
 # --- Answers ---
 
-def _absent_asked(run):
-    """How many absent keys the answers digest may be about."""
-    return _at(run.manifest, "spec", "measure", "fpr_queries")
-
-
-def digests(side):
+def answers_of(side):
     """What the machines answered: differences by point, and what could not be compared."""
-    found = collections.defaultdict(lambda: collections.defaultdict(set))
-    seeds = collections.defaultdict(lambda: collections.defaultdict(set))
-    for machine in side:
-        question_of = dict(zip(machine.points["point_id"], machine.points["question"]))
-        samples = machine.run.samples
-        for point_id, seed, filter_digest, answers_digest in zip(
-                samples["point_id"], samples["seed"], samples["filter_digest"],
-                samples["answers_digest"]):
-            question = question_of.get(point_id)
-            if question is None:
-                continue
-            for kind, condition, digest in (
-                    ("filter_digest", None, filter_digest),
-                    ("answers_digest", _absent_asked(machine.run), answers_digest)):
-                if digest is not None:
-                    found[question, kind, condition, seed][machine.name].add(digest)
-                    seeds[question, kind][machine.name].add((condition, seed))
-    compared, differing = 0, {}
-    for (question, kind, _, seed), by_machine in found.items():
-        compared += len(by_machine) > 1
-        if len(set().union(*by_machine.values())) > 1:
-            differing.setdefault(question, []).append({
-                "what": kind, "seed": seed,
-                "digests": {name: sorted(values) for name, values in sorted(by_machine.items())}})
-    apart = collections.Counter()
-    for (_, kind), by_machine in seeds.items():
-        for one, other in itertools.combinations(sorted(by_machine), 2):
-            if not by_machine[one] & by_machine[other]:
-                alike = {seed for _, seed in by_machine[one]} & {s for _, s in by_machine[other]}
-                apart[one, other, kind, "the number of absent keys asked differs (fpr_queries)"
-                      if alike else "no seed in common"] += 1
+    found = machines.digests(side)
     return {
-        "compared": compared,
-        "differences": [{"point": json.loads(question), "of": differing[question]}
-                        for question in sorted(differing)],
+        "compared": found.compared,
+        "differences": [{"point": json.loads(question), "of": found.differing[question]}
+                        for question in sorted(found.differing)],
         "wrong_answers": [
             {"machine": machine.name, "point": json.loads(row["question"]),
              "target": row["target"], "reason": row["reason"]}
             for machine in side for row in machine.rows if row["status"] == "wrong_answers"],
         "not_compared": [{"machines": [one, other], "what": kind, "reason": reason, "points": count}
-                         for (one, other, kind, reason), count in sorted(apart.items())],
+                         for (one, other, kind, reason), count in sorted(found.apart.items())],
     }
 
 
@@ -388,7 +353,7 @@ def compare(runs, baseline=BASELINE):
     if len(side) < 2:
         raise Refused(f"needs runs of at least two machines, these are all of {side[0].name}"
                       if side else "needs runs of at least two machines")
-    answers = digests(side)
+    answers = answers_of(side)
     document = {
         "schema": "filterbench/cpu_comparison/1", "machines": [facts(m) for m in side],
         "digests": answers, "only_some": only_some(side), "targets": targets(side),
@@ -401,6 +366,7 @@ def compare(runs, baseline=BASELINE):
                       EXIT_NOT_COMPARABLE)
     chosen = machines.representatives(side)
     reference = choose_baseline(side, baseline, chosen)
+    machines.leave_out(side, [load.question(d["point"]) for d in answers["differences"]])
     return document | {
         "baseline": json.loads(reference), "ratios": ratio_table(side, reference, chosen),
         "orders": orders(side, chosen), "gains": gains(side, chosen)}
@@ -488,15 +454,23 @@ def _differences(document):
     lines = []
     if answers["differences"]:
         lines += ["## WRONG ANSWERS: the machines differ", "",
-                  "The same filter from the same keys and seed, and yet other bytes or answers: no "
-                  "time below means anything for these points before that is explained.", ""]
+                  "The same filter from the same keys and seed, and yet other bytes or answers. "
+                  "These points are left out below: before that is explained no time of them means "
+                  "anything.", ""]
         commits = {machine["git_commit"] for machine in document["machines"]}
         if len(commits) > 1:
             lines += ["The runs were made by different commits: a change of a filter's layout "
                       "between them explains it too.", ""]
+        # Points of one build share it and its digests.
+        builds = collections.defaultdict(list)
         for difference in answers["differences"]:
-            lines.append(f"- {_point_text(difference['point'])}")
-            for entry in difference["of"]:
+            builds[json.dumps(difference["of"])].append(difference)
+        for alike in builds.values():
+            others = [", ".join(filter(None, [d["point"]["mode"], _share(d["point"])]))
+                      for d in alike[1:]]
+            lines.append(f"- {_point_text(alike[0]['point'])}"
+                         + (f"; the same build in {'; '.join(others)}" if others else ""))
+            for entry in alike[0]["of"]:
                 values = "; ".join(f"{name}: {', '.join(digests_)}"
                                    for name, digests_ in entry["digests"].items())
                 lines.append(f"  - {entry['what']}, seed {entry['seed']}: {values}")

@@ -101,6 +101,8 @@ def test_one_differing_digest_comes_first_and_ends_with_3(two, run, what):
     (difference,) = found["digests"]["differences"]
     assert code == 3 and difference["point"]["filter"] == "cuckoo"
     assert {entry["what"] for entry in difference["of"]} == {what}
+    compared = [load.question(entry["point"]) for entry in found["ratios"]]
+    assert compared and load.question(difference["point"]) not in compared
     _, out, _ = run("--csv", *two)
     assert f"{what} differs" in out.splitlines()[1]
 
@@ -116,6 +118,17 @@ def test_a_target_that_differs_from_the_others_is_found(tmp_path, run):
             sample["filter"]["answers_digest"] = "e" * 16
     change_samples(other, change)
     assert run(one, other)[0] == 3
+
+
+def test_where_everything_differs_nothing_is_compared(two, run):
+    def change(sample):
+        if sample["filter"]:
+            sample["filter"]["filter_digest"] = "f" * 16
+    change_samples(two[1], change)
+    code, found = document(run, *two)
+    assert code == 3 and found["ratios"] == found["orders"] == found["gains"] == []
+    code, out, _ = run(*two)
+    assert code == 3 and out.splitlines()[2].startswith("## WRONG ANSWERS")
 
 
 def test_digests_of_other_seeds_are_not_compared_and_that_is_said(two, run):
