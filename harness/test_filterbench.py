@@ -137,6 +137,47 @@ def test_a_torn_line_is_measured_again(tmp_path):
     assert len(read_samples(run)) == len(lines)
 
 
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"schema": "filterb\0\0\0', b"\xff\xfe"])
+def test_what_a_loss_of_power_leaves_is_cut_off(tmp_path, tail):
+    """A file system may extend a file before it writes what stands there."""
+    results = tmp_path / "results"
+    path = write_spec(tmp_path)
+    assert filterbench("run", path, "--results", results).returncode == 0
+    run = only_run(results)
+    lines = (run / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "samples.jsonl").write_bytes(b"".join(lines[:7]) + tail)
+    (run / "COMPLETE").unlink()
+    done = filterbench("run", path, "--results", results, "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert "7 reused" in done.stderr and "cut off" in done.stderr
+    assert len(read_samples(run)) == len(lines)
+
+
+def test_a_full_disk_is_named_and_the_run_resumes(tmp_path):
+    """Case G6, on a file system of 256 KiB that grows afterwards."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "filterbench", disk],
+                           capture_output=True, text=True)
+    if mount.returncode != 0:
+        pytest.skip(f"no file system can be mounted: {mount.stderr.strip()}")
+    try:
+        path = write_spec(tmp_path, {**TINY, "measure": {**TINY["measure"], "rounds": 8}})
+        done = filterbench("run", path, "--results", disk)
+        assert done.returncode == 5, done.stderr
+        run = only_run(disk)
+        assert f"{run}/samples.jsonl" in done.stderr and "No space left" in done.stderr
+        kept = read_samples(run)
+        assert kept and not (run / "COMPLETE").exists()
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        done = filterbench("run", path, "--results", disk, "--resume", run)
+        assert done.returncode == 0, done.stderr
+        after = read_samples(run)
+        assert after[:len(kept)] == kept and len(after) == POINTS_OF_TINY * 8
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 def test_interrupting_ends_with_130_and_usable_results(tmp_path):
     spec = json.loads(json.dumps(TINY))
     spec["measure"]["pass_seconds"] = 0.05
