@@ -1,4 +1,5 @@
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -332,3 +333,37 @@ def test_a_sample_names_its_process_where_it_does(tiny_run_path):
     (tiny_run_path / "samples.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
     samples = load.load_run(tiny_run_path).samples
     assert samples["process"].iloc[0] == 2 and samples["process"].iloc[1:].isna().all()
+
+
+def test_every_file_may_be_there_compressed(tiny_run_path):
+    plain = load.load_run(tiny_run_path)
+    for name in ("manifest.json", "summary.json", "theory.json", "samples.jsonl"):
+        file = tiny_run_path / name
+        file.with_name(f"{name}.xz").write_bytes(lzma.compress(file.read_bytes()))
+        with pytest.raises(load.RunError, match=f"{name}: is there twice") as caught:
+            load.load_run(tiny_run_path)
+        assert caught.value.file == file
+        file.unlink()
+    packed = load.load_run(tiny_run_path)
+    assert packed.points.equals(plain.points) and packed.samples.equals(plain.samples)
+    assert packed.theory.equals(plain.theory) and packed.notes == plain.notes == []
+
+
+def test_errors_in_a_compressed_file_name_its_line(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[1] = b"{}\n"
+    packed = file.with_name("samples.jsonl.xz")
+    packed.write_bytes(lzma.compress(b"".join(lines)))
+    file.unlink()
+    with pytest.raises(load.RunError) as caught:
+        load.load_run(tiny_run_path)
+    assert (caught.value.file, caught.value.line) == (packed, 2)
+
+
+def test_a_question_is_a_point_without_its_target_and_the_place_of_its_keys():
+    point = {"filter": "xor", "params": {"b": 1, "a": 2}, "target": "avx2", "preset": None,
+             "key_set": {"kind": "file", "path": "keys.txt", "digest": "0a"}}
+    assert load.question(point) == (
+        '{"filter":"xor","key_set":{"digest":"0a","kind":"file"},"params":{"a":2,"b":1}}')
+    assert load.question(point | {"pages": "4k"}) != load.question(point)
