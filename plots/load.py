@@ -3,13 +3,15 @@
 Strict on purpose: a figure must never be drawn from a file that says something else than the
 reader thinks. Every error names the file, the line and the field. Three things are tolerated, each
 with a note in `Run.notes`: a missing COMPLETE, a missing theory.json, and a last line of
-samples.jsonl that a kill cut off in the middle.
+samples.jsonl that a kill cut off in the middle. Each file may be there compressed instead, as
+`<name>.xz`, which is how reference runs are kept.
 
 In the frames an unknown value (null in the files) is NaN in number columns, None in text columns.
 """
 
 import dataclasses
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -26,7 +28,7 @@ STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
 _MODES_WITHOUT_LOOKUPS = ("build", "overfill")
 
-_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
+_POINT_TEXT = ["run", "machine", "point_id", "question", "filter", "params", "params_label",
                "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
                "reason", "floor_reason", "floor_from"]
 _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
@@ -34,7 +36,7 @@ _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "pass
                   "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
                   "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "round", "seed", "status", "reason",
-                   "ns_per_op"]
+                   "ns_per_op", "filter_digest", "answers_digest"]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
 
 
@@ -72,6 +74,7 @@ class Run:
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
+    manifest: dict             # manifest.json as it is
 
 
 def load_run(path):
@@ -102,7 +105,8 @@ def load_run(path):
         points=points[~is_filled].reset_index(drop=True),
         filled=points[is_filled].reset_index(drop=True),
         samples=_read_samples(path / "samples.jsonl", name, notes),
-        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
+        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
+        manifest=manifest.value)
 
 
 def load_runs(paths):
@@ -128,6 +132,16 @@ def params_label(params, names=None):
     return ", ".join(
         f"{name}={selection.value_label(value)}" for name, value in sorted(params.items())
         if name != "bits_per_key" and (names is None or name in names))
+
+
+def question(point):
+    """What a point asks of any machine, as text: all of it but the target, and the place of its key
+    file."""
+    asked = {name: value for name, value in point.items() if name != "target" and value is not None}
+    if isinstance(asked.get("key_set"), dict):
+        asked["key_set"] = {name: value for name, value in asked["key_set"].items()
+                            if name != "path"}
+    return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Node:
@@ -272,6 +286,17 @@ def _parse(file, text, schema, first_line=1):
     return root
 
 
+def stored(file):
+    """The file as it lies there, which may be compressed. Raises RunError if it is there in both
+    forms: nobody could say which of them counts."""
+    packed = file.with_name(file.name + ".xz")
+    if not packed.exists():
+        return file
+    if file.exists():
+        raise RunError(file, f"is there twice, beside it lies {packed.name}; remove one of them")
+    return packed
+
+
 def _read_text(file):
     try:
         data = file.read_bytes()
@@ -279,7 +304,21 @@ def _read_text(file):
         raise RunError(file, "is missing") from None
     except OSError as error:
         raise RunError(file, f"cannot be read: {error.strerror}") from None
-    return data
+    return _unpacked(file, data) if file.suffix == ".xz" else data
+
+
+def _unpacked(file, data):
+    """What `data` holds, one stream of xz with a check sum and nothing behind it."""
+    decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    try:
+        text = decompressor.decompress(data)
+    except lzma.LZMAError as error:
+        raise RunError(file, f"is damaged: {error}") from None
+    if not decompressor.eof:
+        raise RunError(file, "is damaged: its end is missing")
+    if decompressor.unused_data:
+        raise RunError(file, "is damaged: something follows its end")
+    return text
 
 
 def _decode(file, data, first_line=1):
@@ -291,6 +330,7 @@ def _decode(file, data, first_line=1):
 
 
 def _read_json(file, schema):
+    file = stored(file)
     return _parse(file, _decode(file, _read_text(file)), schema)
 
 
@@ -341,7 +381,7 @@ def _read_point(entry, run, machine):
     length = key_set.field("length_bytes", int, math.nan)
     row = {
         "run": run, "machine": machine, "point_id": entry.field("point_id", str),
-        "filter": point.field("filter", str),
+        "question": question(point.value), "filter": point.field("filter", str),
         "params": json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":")),
         "params_label": params_label(shown),
         "keys": point.field("keys", int, minimum=0),
@@ -419,6 +459,7 @@ def _read_points(summary, run):
 
 def _read_samples(file, run, notes):
     rows = []
+    file = stored(file)
     lines = _read_text(file).split(b"\n")
     cut_off = lines.pop()  # a line is finished by its line feed; what follows the last is no sample
     for number, line in enumerate(lines, 1):
@@ -441,7 +482,10 @@ def _read_sample(node, run):
     reason = node.field("reason", str, None)
     if status != "ok" and reason is None:
         node.child("reason").fail(f"is missing beside status {status!r}")
-    return {"run": run, "sequence": node.field("sequence", int, minimum=0),
+    held = node.object("filter", optional=True)
+    digests = {name: held and held.field(name, str, None)
+               for name in ("filter_digest", "answers_digest")}
+    return digests | {"run": run, "sequence": node.field("sequence", int, minimum=0),
             "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
             "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
             "status": status, "reason": reason, "ns_per_op": tuple(times.value)}
@@ -449,7 +493,7 @@ def _read_sample(node, run):
 
 def _read_theory(file, run, notes):
     rows = []
-    if file.exists():
+    if stored(file).exists():
         for number, curve in enumerate(_read_json(file, "theory").items("curves")):
             common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
                       "label": curve.field("label", str),
