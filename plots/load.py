@@ -36,10 +36,13 @@ _POINT_TEXT = ["run", "machine", "point_id", "question", "filter", "params", "pa
 _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
                   "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "asked_width",
                   "width", "process_share", "build_share", "pass_share", "cluster_low_ns",
-                  "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
+                  "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio",
+                  "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
                   "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
+_SAMPLE_NUMBERS = ["bits_per_key", "false_positives", "queries", "fpr_instance_sd",
+                   "stream_lookups", "huge_page_bytes"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
-                   "reason", "ns_per_op", "filter_digest", "answers_digest"]
+                   "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
 
 
@@ -515,7 +518,10 @@ def _read_samples(file, run, notes):
         rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
     if cut_off:
         notes.append(f"{file}:{len(lines) + 1}: the last line is cut off and was left out")
-    return pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
+    frame = pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
+    frame[_SAMPLE_NUMBERS] = frame[_SAMPLE_NUMBERS].astype(float)
+    return frame.astype({name: object for name in ("filter_digest", "answers_digest")}).replace(
+        {"filter_digest": {numpy.nan: None}, "answers_digest": {numpy.nan: None}})
 
 
 def _read_sample(node, run):
@@ -531,14 +537,29 @@ def _read_sample(node, run):
     reason = node.field("reason", str, None)
     if status != "ok" and reason is None:
         node.child("reason").fail(f"is missing beside status {status!r}")
+    row = {"run": run, "sequence": node.field("sequence", int, minimum=0),
+           "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
+           # Records older than the field had one build in each process.
+           "process": int(node.field("process", int, node.field("round", int, minimum=0),
+                                     minimum=0)),
+           "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
+           "status": status, "reason": reason, "ns_per_op": tuple(times.value),
+           "stream_lookups": node.field("stream_lookups", int, math.nan, minimum=0)}
     held = node.object("filter", optional=True)
-    digests = {name: held and held.field(name, str, None)
-               for name in ("filter_digest", "answers_digest")}
-    return digests | {"run": run, "sequence": node.field("sequence", int, minimum=0),
-            "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
-            "process": node.field("process", int, math.nan, minimum=0),
-            "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
-            "status": status, "reason": reason, "ns_per_op": tuple(times.value)}
+    if held is not None:
+        row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
+        row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
+    fpr = node.object("fpr", optional=True)
+    if fpr is not None:
+        row["false_positives"] = fpr.field("false_positives", int, minimum=0)
+        row["queries"] = fpr.field("queries", int, above=0)
+        row["fpr_instance_sd"] = fpr.field("expected_instance_sd", float, math.nan, minimum=0)
+        if row["false_positives"] > row["queries"]:
+            fpr.child("false_positives").fail(f"is more than the {row['queries']:g} queries")
+    health = node.object("health", optional=True)
+    if health is not None:
+        row["huge_page_bytes"] = health.field("huge_page_bytes", int, math.nan, minimum=0)
+    return row
 
 
 def _read_theory(file, run, notes):

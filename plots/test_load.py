@@ -332,7 +332,8 @@ def test_a_sample_names_its_process_where_it_does(tiny_run_path):
     first["process"] = 2
     (tiny_run_path / "samples.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
     samples = load.load_run(tiny_run_path).samples
-    assert samples["process"].iloc[0] == 2 and samples["process"].iloc[1:].isna().all()
+    assert samples["process"].iloc[0] == 2
+    assert (samples["process"].iloc[1:] == samples["round"].iloc[1:]).all()
 
 
 def test_every_file_may_be_there_compressed(tiny_run_path):
