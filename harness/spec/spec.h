@@ -6,6 +6,7 @@
 // (harness/plan/plan.h), which reports by the same lines.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ struct SweepSpec {
   std::vector<double> negative_shares;
   std::vector<Hashing> hashings;
   std::vector<std::string> targets;  // "best", "all", "scalar", or a name
+  // In the spec "default" for nothing, or a name of kPagesNames.
+  std::vector<std::optional<Pages>> pages;
+  std::vector<uint64_t> threads;
   std::string pointer;               // where it stands in the file, for errors
 };
 
