@@ -23,6 +23,7 @@
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
+#include "harness/machine/system_files.h"
 #include "harness/plan/plan.h"
 #include "harness/record/run_directory.h"
 #include "harness/record/sample.h"
@@ -184,7 +185,8 @@ Result<Ready> Prepare(const std::string& spec_name) {
     }
   }
   json environment = ReadEnvironment();
-  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment));
+  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment),
+                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")));
   if (!plan) return Error{plan.error()};
   return Ready{std::move(*spec), std::move(*plan), std::move(environment)};
 }
@@ -229,9 +231,11 @@ int PrintPlan(const std::string& spec_name, bool as_json) {
   }
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
-    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
-               work.keys, fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
-               Duration(work.seconds));
+    const std::string pages =
+        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)]) : "";
+    fmt::print("{} {} keys{}{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
+               work.keys, fill, pages, work.params.dump(), work.points.size(),
+               work.memory_bytes >> 20, Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);
