@@ -172,6 +172,7 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 
 json SampleToJson(const Sample& sample) {
   json document = {{"schema", "filterbench/sample/1"},
+<<<<<<< HEAD
           {"sequence", sample.sequence},
           {"time_utc", sample.time_utc},
           {"point_id", PointId(sample.point)},
@@ -194,6 +195,26 @@ json SampleToJson(const Sample& sample) {
                            {"fastest_seconds", sample.threads->fastest_seconds},
                            {"slowest_seconds", sample.threads->slowest_seconds}};
   }
+=======
+                   {"sequence", sample.sequence},
+                   {"time_utc", sample.time_utc},
+                   {"point_id", PointId(sample.point)},
+                   {"point", PointToJson(sample.point)},
+                   {"round", sample.round},
+                   {"seed", sample.seed},
+                   {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
+                   {"reason", sample.reason.empty() ? json() : json(sample.reason)},
+                   {"ns_per_op", sample.ns_per_op},
+                   {"operations_per_pass", OrNull(sample.operations_per_pass)},
+                   {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
+                   {"stream_lookups", OrNull(sample.stream_lookups)},
+                   {"positives", OrNull(sample.positives)},
+                   {"positives_expected", OrNull(sample.positives_expected)},
+                   {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
+                   {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
+                   {"health", sample.health}};
+  if (sample.process) document["process"] = *sample.process;
+>>>>>>> main
   return document;
 }
 
@@ -203,6 +224,7 @@ Result<Sample> SampleFromJson(const json& document) {
   Reader reader(document, "");
   reader.Read("sequence", sample.sequence);
   reader.Read("time_utc", sample.time_utc);
+  if (document.contains("process")) reader.Read("process", sample.process);
   reader.Read("round", sample.round);
   reader.Read("seed", sample.seed);
   for (size_t i = 0; i < std::size(kSampleStatusNames); ++i) {
