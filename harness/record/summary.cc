@@ -292,8 +292,8 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
                 {"answers_digest", std::move(answers_digests)}};
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   PutMemory(group, entry);
-  if (group.point.threads) {
-    entry["operations_per_second"] = group.median_ns ? json(1e9 / *group.median_ns) : json();
+  if (group.point.threads && group.median_ns) {
+    entry["operations_per_second"] = 1e9 / *group.median_ns;
   }
   if (const Result<Floor> floor = FindFloor(group, groups)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
