@@ -172,30 +172,6 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 
 json SampleToJson(const Sample& sample) {
   json document = {{"schema", "filterbench/sample/1"},
-<<<<<<< HEAD
-          {"sequence", sample.sequence},
-          {"time_utc", sample.time_utc},
-          {"point_id", PointId(sample.point)},
-          {"point", PointToJson(sample.point)},
-          {"round", sample.round},
-          {"seed", sample.seed},
-          {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
-          {"reason", sample.reason.empty() ? json() : json(sample.reason)},
-          {"ns_per_op", sample.ns_per_op},
-          {"operations_per_pass", OrNull(sample.operations_per_pass)},
-          {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
-          {"stream_lookups", OrNull(sample.stream_lookups)},
-          {"positives", OrNull(sample.positives)},
-          {"positives_expected", OrNull(sample.positives_expected)},
-          {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
-          {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
-          {"health", sample.health}};
-  if (sample.threads) {
-    document["threads"] = {{"cpus", sample.threads->cpus},
-                           {"fastest_seconds", sample.threads->fastest_seconds},
-                           {"slowest_seconds", sample.threads->slowest_seconds}};
-  }
-=======
                    {"sequence", sample.sequence},
                    {"time_utc", sample.time_utc},
                    {"point_id", PointId(sample.point)},
@@ -214,7 +190,11 @@ json SampleToJson(const Sample& sample) {
                    {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
                    {"health", sample.health}};
   if (sample.process) document["process"] = *sample.process;
->>>>>>> main
+  if (sample.threads) {
+    document["threads"] = {{"cpus", sample.threads->cpus},
+                           {"fastest_seconds", sample.threads->fastest_seconds},
+                           {"slowest_seconds", sample.threads->slowest_seconds}};
+  }
   return document;
 }
 
