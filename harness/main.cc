@@ -28,6 +28,7 @@
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
+#include "harness/machine/system_files.h"
 #include "harness/plan/plan.h"
 #include "harness/plan/select.h"
 #include "harness/process/isolated.h"
@@ -208,7 +209,8 @@ Result<Ready> Prepare(const SweepOptions& options,
   }
   json environment = ReadEnvironment();
   const uint64_t limit = memory_limit_bytes.value_or(AvailableMemoryBytes(environment));
-  Result<Plan> plan = MakePlan(*spec, limit);
+  Result<Plan> plan = MakePlan(*spec, limit,
+                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")));
   if (!plan) return Error{plan.error()};
   EstimateTime(*plan);
   return Ready{std::move(*spec), std::move(*plan), std::move(environment), limit};
@@ -262,9 +264,11 @@ int PrintPlan(const SweepOptions& options, bool as_json) {
   }
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
-    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
-               work.keys, fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
-               Duration(work.seconds));
+    const std::string pages =
+        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)]) : "";
+    fmt::print("{} {} keys{}{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
+               work.keys, fill, pages, work.params.dump(), work.points.size(),
+               work.memory_bytes >> 20, Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);

@@ -27,18 +27,22 @@ STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_
             "invalid", "skipped")
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
 _MODES_WITHOUT_LOOKUPS = ("build", "overfill")
+_MODES_OF_THREADS = ("lookup_batched", "lookup_single")
+PAGES = ("4k", "thp", "hugetlb")
 
 _LEVELS = ("process", "build", "pass")
 
 _POINT_TEXT = ["run", "machine", "point_id", "question", "filter", "params", "params_label",
-               "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
+               "params_short", "variant", "key_set", "mode", "hashing", "target", "pages", "status",
                "reason", "stable", "clusters_explained_by", "floor_reason", "floor_from"]
 _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
                   "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "asked_width",
                   "width", "process_share", "build_share", "pass_share", "cluster_low_ns",
                   "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio",
-                  "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
-                  "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
+                  "size_bytes", "bits_per_key", "build_ns_per_key", "threads", "allocated_bytes",
+                  "peak_build_bytes_per_key", "huge_page_bytes", "operations_per_second",
+                  "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
+                  "queries"]
 _SAMPLE_NUMBERS = ["bits_per_key", "false_positives", "queries", "fpr_instance_sd",
                    "stream_lookups", "huge_page_bytes"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
@@ -76,8 +80,10 @@ class Run:
     points: pandas.DataFrame   # one flat row per point of summary.json that was built at once
     filled: pandas.DataFrame   # the same for points that were filled key by key; they have a
                                # `fill`, and `keys_held` is the least over the rounds
+    pages_and_threads: pandas.DataFrame  # the same for points that choose `pages` or have several
+                               # `threads`, filled or not: they stand in neither of the others
     samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass;
-                               # process: NaN in older runs, where each round was one of its own
+                               # process: in older runs that of the round
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
@@ -104,13 +110,15 @@ def load_run(path):
     environment = manifest.object("environment")
     points = _read_points(summary, name)
     is_filled = points["fill"].notna()
+    is_apart = points["pages"].notna() | points["threads"].notna()
     return Run(
         path=path, name=name, machine=summary.field("machine", str),
         spec=summary.field("spec", str),
         cpu_brand=environment.object("cpu").field("brand", str, None),
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
-        points=points[~is_filled].reset_index(drop=True),
-        filled=points[is_filled].reset_index(drop=True),
+        points=points[~is_filled & ~is_apart].reset_index(drop=True),
+        filled=points[is_filled & ~is_apart].reset_index(drop=True),
+        pages_and_threads=points[is_apart].reset_index(drop=True),
         samples=_read_samples(path / "samples.jsonl", name, notes),
         theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
         manifest=manifest.value)
@@ -416,6 +424,8 @@ def _read_point(entry, run, machine):
         "keys_held": math.nan,
         "key_set": kind if math.isnan(length) else f"{kind} {length:g}",
         "mode": mode, "hashing": point.field("hashing", str), "target": point.field("target", str),
+        "pages": None if point.value.get("pages") is None else point.choice("pages", PAGES),
+        "threads": point.field("threads", int, math.nan, minimum=2),
         "negative_share": point.field("negative_share", float, math.nan, minimum=0, maximum=1),
         "status": status, "reason": entry.field("reason", str, None),
         "rounds": entry.field("rounds", int, math.nan),
@@ -424,7 +434,14 @@ def _read_point(entry, run, machine):
         "size_bytes": entry.field("size_bytes", float, math.nan, minimum=0),
         "bits_per_key": entry.field("bits_per_key", float, math.nan, minimum=0),
         "build_ns_per_key": entry.field("build_ns_per_key", float, math.nan, minimum=0),
+        "allocated_bytes": entry.field("allocated_bytes", float, math.nan, minimum=0),
+        "peak_build_bytes_per_key": entry.field("peak_build_bytes_per_key", float, math.nan,
+                                                minimum=0),
+        "huge_page_bytes": entry.field("huge_page_bytes", float, math.nan, minimum=0),
+        "operations_per_second": entry.field("operations_per_second", float, math.nan, above=0),
     }
+    if not math.isnan(row["threads"]) and mode not in _MODES_OF_THREADS:
+        point.child("threads").fail(f"mode {mode} has one thread")
     if mode == "overfill" and math.isnan(row["fill"]):
         point.child("fill").fail(f"must be a number in mode {mode}")
     if not math.isnan(row["fill"]):

@@ -72,6 +72,45 @@ def test_filled_points_stand_apart(make_run):
     assert (row["fill"], row["keys_held"]) == (2.5, 2400)
 
 
+# What lies on pages of its own choice, or is asked by several threads, is no point of a curve of
+# those that do not.
+def test_points_of_pages_and_threads_stand_apart(make_run):
+    points = testing.tiny_points()
+    points[0]["point"]["pages"] = "hugetlb"
+    points[0]["huge_page_bytes"] = 2097152
+    points[1]["point"].update(threads=2, mode="lookup_batched", negative_share=1.0)
+    points[1]["operations_per_second"] = 1e9
+    points[2]["point"].update(pages="4k", fill=2.5)
+    points[2]["keys_held"] = [2500]
+    run = make_run(points)
+    apart = {points[i]["point_id"] for i in range(3)}
+    assert set(run.pages_and_threads["point_id"]) == apart
+    assert len(run.points) == len(points) - 3 and run.filled.empty
+    assert not apart & set(run.points["point_id"])
+    rows = run.pages_and_threads.set_index("point_id")
+    assert rows.loc[points[0]["point_id"], "pages"] == "hugetlb"
+    assert rows.loc[points[0]["point_id"], "huge_page_bytes"] == 2097152
+    assert rows.loc[points[1]["point_id"], "threads"] == 2
+    assert rows.loc[points[1]["point_id"], "operations_per_second"] == 1e9
+    assert run.points["pages"].isna().all() and run.points["threads"].isna().all()
+
+
+@pytest.mark.parametrize("field, value", [("pages", "2m"), ("pages", 4), ("threads", 1),
+                                          ("threads", 2.5), ("threads", "2")])
+def test_pages_and_threads_are_checked(tiny_run_path, field, value):
+    def change(summary):
+        summary["points"][0]["point"][field] = value
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == f"points[0].point.{field}"
+
+
+def test_only_lookups_have_threads(tiny_run_path):
+    def change(summary):
+        summary["points"][0]["point"].update(mode="latency", threads=2)
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == "points[0].point.threads"
+
+
 @pytest.mark.parametrize("held", [None, 5, ["many"], [1.5], [-1]])
 def test_keys_held_are_whole_numbers(tiny_run_path, held):
     def change(summary):
