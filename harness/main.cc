@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export, and what front_door.h hands on to
-// Python. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | verify | doctor | export, and what front_door.h
+// hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -25,7 +25,9 @@
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "harness/front_door.h"
+#include "harness/machine/activity.h"
 #include "harness/machine/cpu_affinity.h"
+#include "harness/machine/doctor.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
 #include "harness/machine/system_files.h"
@@ -51,6 +53,7 @@ using nlohmann::json;
 constexpr int kExitOk = 0;
 constexpr int kExitUsage = 2;
 constexpr int kExitWrongAnswers = 3;
+constexpr int kExitUnfit = 4;
 constexpr int kExitIncomplete = 5;
 constexpr int kExitInterrupted = 130;
 
@@ -502,6 +505,31 @@ int VerifyFilters(const std::vector<std::string>& names) {
   return broken == 0 ? kExitOk : kExitWrongAnswers;
 }
 
+// Without a CPU: the one that a run would choose.
+int Doctor(std::optional<int> cpu, bool as_json) {
+  const std::vector<int> allowed = AllowedCpus();
+  json environment = ReadEnvironment();
+  if (!cpu) {
+    cpu = DefaultCpu(allowed, environment);
+  } else if (std::find(allowed.begin(), allowed.end(), *cpu) == allowed.end()) {
+    return Complain(fmt::format("--cpu {}: not among the CPUs that this process may use ({})", *cpu,
+                                fmt::join(allowed, ", ")),
+                    kExitUsage);
+  }
+  environment["activity"] = ObserveActivity(cpu);
+  const std::vector<Finding> findings = Examine(environment, ReadProvenance());
+  const bool is_unfit = Unfit(findings);
+  if (as_json) {
+    fmt::print("{}\n", json{{"fit", !is_unfit},
+                            {"findings", FindingsToJson(findings)},
+                            {"activity", environment["activity"]}}
+                           .dump(2));
+  } else {
+    fmt::print("{}", FindingsToText(findings));
+  }
+  return is_unfit ? kExitUnfit : kExitOk;
+}
+
 }  // namespace
 }  // namespace filterbench
 
@@ -597,6 +625,13 @@ int main(int argc, char** argv) {
                      "Names; all filters of the plug-ins, or all, if none is given");
   add_plugins(verify);
   verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
+
+  std::optional<int> cpu;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Say what makes this machine unfit to be measured on, and the commands to mend it");
+  doctor->add_option("--cpu", cpu, "The CPU to be measured on; the one that a run would choose");
+  doctor->add_flag("--json", as_json, "As JSON");
+  doctor->callback([&] { exit_code = Doctor(cpu, as_json); });
 
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });
