@@ -4,12 +4,16 @@ into one number: what is compared are ratios inside a machine, and orders.
 question   a point without its target (load.question): what can be asked of every machine
 context    a question without filter, preset and parameters: the filters in one context compete
 contender  filter, preset and parameters
+digests    of a filter's bytes and of its answers: they depend on the build (question and seed) alone,
+           and where they differ between machines, or between targets of one, something is wrong
 Of the targets that a machine measured for a question its best one counts, otherwise the widest.
 """
 
 import collections
 import functools
+import itertools
 import json
+from typing import NamedTuple
 
 import pandas
 
@@ -53,6 +57,11 @@ class Machine:
         """{target: row} of the points that ask `question`, whatever came of them."""
         return self._by_question.get(question, {})
 
+    def leave_out(self, questions):
+        """As if these had no answer."""
+        for question in questions:
+            self.best.pop(question, None)
+
     @functools.cached_property
     def best(self):
         """{question: row} of the points that are ok, on the target that counts."""
@@ -71,8 +80,8 @@ class Machine:
     def gains(self):
         """(row, what it is over, ratio) for every target with vectors whose slower twin was measured
         too: the gain is the twin's time over the target's."""
-        for question, targets in self._by_question.items():
-            asked = json.loads(question)
+        for question in self.best:
+            targets, asked = self._by_question[question], json.loads(question)
             for over in _GAIN_MODES.get(asked["mode"], ()):
                 twins = targets if over == SCALAR else self._by_question.get(
                     json.dumps(asked | {"mode": "lookup_reference"}, sort_keys=True,
@@ -93,6 +102,53 @@ def side_by_side(runs):
         if len(same) > 1:
             raise SeveralRuns(same)
     return [Machine(by_machine[name][0]) for name in sorted(by_machine)]
+
+
+class Digests(NamedTuple):
+    compared: int    # digests of which there is one of several machines
+    differing: dict  # question -> [{"what", "seed", "digests": {machine: [digest]}}]
+    apart: collections.Counter  # (machine, machine, what, reason) -> questions not compared
+
+
+def _absent_asked(machine):
+    """How many absent keys the digest of the answers may be about."""
+    measure = machine.run.manifest["spec"].get("measure") or {}
+    return measure.get("fpr_queries")
+
+
+def digests(side):
+    found = collections.defaultdict(lambda: collections.defaultdict(set))
+    asked = collections.defaultdict(lambda: collections.defaultdict(set))
+    for machine in side:
+        question_of = dict(zip(machine.points["point_id"], machine.points["question"]))
+        samples = machine.run.samples
+        for point_id, seed, *values in zip(samples["point_id"], samples["seed"],
+                                           samples["filter_digest"], samples["answers_digest"]):
+            question = question_of.get(point_id)
+            for kind, condition, digest in zip(
+                    ("filter_digest", "answers_digest"), (None, _absent_asked(machine)), values):
+                if question is not None and digest is not None:
+                    found[question, kind, condition, seed][machine.name].add(digest)
+                    asked[question, kind][machine.name].add((condition, seed))
+    compared, differing, apart = 0, {}, collections.Counter()
+    for (question, kind, _, seed), by_machine in found.items():
+        compared += len(by_machine) > 1
+        if len(set().union(*by_machine.values())) > 1:
+            differing.setdefault(question, []).append({
+                "what": kind, "seed": seed,
+                "digests": {name: sorted(values) for name, values in sorted(by_machine.items())}})
+    for (_, kind), by_machine in asked.items():
+        for one, other in itertools.combinations(sorted(by_machine), 2):
+            if not by_machine[one] & by_machine[other]:
+                alike = {seed for _, seed in by_machine[one]} & {s for _, s in by_machine[other]}
+                apart[one, other, kind, "the number of absent keys asked differs (fpr_queries)"
+                      if alike else "no seed in common"] += 1
+    return Digests(compared, differing, apart)
+
+
+def leave_out(side, questions):
+    for machine in side:
+        machine.leave_out(questions)
 
 
 @functools.lru_cache(maxsize=None)
