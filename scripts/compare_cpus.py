@@ -406,13 +406,15 @@ def _who(point):
             else load.params_label(point["params"])}
 
 
+def _context_text(context):
+    share = [f"{_share(context)} absent"] if _share(context) else []
+    return ", ".join([f"{_keys(context)} keys", context["mode"], *share])
+
+
 def _point_text(point):
-    who = _who(point)
-    text = [f"{who['filter']} {who['params']}".strip(), f"{_keys(point)} keys", point["mode"]]
-    if _share(point):
-        text.append(f"{_share(point)} absent")
-    bits = point["params"].get("bits_per_key")
-    return ", ".join(text + ([f"{bits:g} bits per key asked"] if bits is not None else []))
+    who, bits = _who(point), point["params"].get("bits_per_key")
+    return ", ".join([f"{who['filter']} {who['params']}".strip(), _context_text(point),
+                      *([f"{bits:g} bits per key asked"] if bits is not None else [])])
 
 
 def _measured_text(value):
@@ -560,9 +562,7 @@ def _orders(document, letters, shown):
             row[f"tau {one}{other}"] = "-" if tau is None else f"{tau:.2f}"
             row[f"swaps {one}{other}"] = (
                 f"{len(pair['swaps'])} + {len(pair['swaps_within_noise'])} within noise")
-            swaps += [f"- {_keys(entry['context'])} keys, {entry['context']['mode']}"
-                      f"{', ' + _share(entry['context']) + ' absent' if _share(entry['context']) else ''}"
-                      f": {one} has {swap['faster_on_the_first']} before "
+            swaps += [f"- {_context_text(entry['context'])}: {one} has {swap['faster_on_the_first']} before "
                       f"{swap['faster_on_the_second']}, {other} the other way round."
                       for swap in pair["swaps"]]
         rows.append(row)
@@ -586,11 +586,12 @@ def _gains(document, letters, shown):
                 "target": entry["target"], "over": entry["over"],
                 **{letters[name]: _measured_text(entry["machines"][name])
                    if name in entry["machines"] else "" for name in letters}})
-    note = ("- Time of the slower twin over that of the target on the same machine. over reference: "
-            "the scalar reference one key at a time, compiled for that target; over scalar: the "
-            "plain loop of the baseline compilation in the same mode. Empty: the machine lacks the "
-            "target, or the run the twin.")
-    return ["## What vectors gain", "", *_table(rows, ("mode", "filter", "params", "target", "over")),
+    note = ("- Time of the slower twin over that of the target on the same machine. over "
+            "reference: the scalar reference one key at a time, compiled for that target; over "
+            "scalar: the plain loop of the baseline compilation in the same mode. Empty: the "
+            "machine lacks the target, or the run the twin.")
+    return ["## What vectors gain", "",
+            *_table(rows, ("mode", "filter", "params", "target", "over")),
             note if rows else "- No run has a target with vectors beside its slower twin "
             "(targets `all`, or mode `lookup_reference`).", ""]
 
@@ -612,8 +613,9 @@ def markdown(document, everything=False):
                       "--csv have all.", ""]
         lines += [*_ratios(document, letters, shown), *_orders(document, letters, shown),
                   *_gains(document, letters, shown)]
-    lines += ["## Notes", "", "- Times of different machines stand nowhere in one number. A machine "
-              "is one run: how far the next run of it would differ, `filterbench compare` says.",
+    lines += ["## Notes", "", "- Times of different machines stand nowhere in one number. A "
+              "machine is one run: how far the next run of it would differ, `filterbench compare` "
+              "says.",
               *(f"- {note}" for note in document["notes"])]
     return "\n".join(load.one_line(line) for line in lines) + "\n"
 
