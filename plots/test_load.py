@@ -1,4 +1,5 @@
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -69,6 +70,45 @@ def test_filled_points_stand_apart(make_run):
     (row,) = run.filled.to_dict("records")
     assert row["point_id"] == points[0]["point_id"]
     assert (row["fill"], row["keys_held"]) == (2.5, 2400)
+
+
+# What lies on pages of its own choice, or is asked by several threads, is no point of a curve of
+# those that do not.
+def test_points_of_pages_and_threads_stand_apart(make_run):
+    points = testing.tiny_points()
+    points[0]["point"]["pages"] = "hugetlb"
+    points[0]["huge_page_bytes"] = 2097152
+    points[1]["point"].update(threads=2, mode="lookup_batched", negative_share=1.0)
+    points[1]["operations_per_second"] = 1e9
+    points[2]["point"].update(pages="4k", fill=2.5)
+    points[2]["keys_held"] = [2500]
+    run = make_run(points)
+    apart = {points[i]["point_id"] for i in range(3)}
+    assert set(run.pages_and_threads["point_id"]) == apart
+    assert len(run.points) == len(points) - 3 and run.filled.empty
+    assert not apart & set(run.points["point_id"])
+    rows = run.pages_and_threads.set_index("point_id")
+    assert rows.loc[points[0]["point_id"], "pages"] == "hugetlb"
+    assert rows.loc[points[0]["point_id"], "huge_page_bytes"] == 2097152
+    assert rows.loc[points[1]["point_id"], "threads"] == 2
+    assert rows.loc[points[1]["point_id"], "operations_per_second"] == 1e9
+    assert run.points["pages"].isna().all() and run.points["threads"].isna().all()
+
+
+@pytest.mark.parametrize("field, value", [("pages", "2m"), ("pages", 4), ("threads", 1),
+                                          ("threads", 2.5), ("threads", "2")])
+def test_pages_and_threads_are_checked(tiny_run_path, field, value):
+    def change(summary):
+        summary["points"][0]["point"][field] = value
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == f"points[0].point.{field}"
+
+
+def test_only_lookups_have_threads(tiny_run_path):
+    def change(summary):
+        summary["points"][0]["point"].update(mode="latency", threads=2)
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == "points[0].point.threads"
 
 
 @pytest.mark.parametrize("held", [None, 5, ["many"], [1.5], [-1]])
@@ -331,4 +371,39 @@ def test_a_sample_names_its_process_where_it_does(tiny_run_path):
     first["process"] = 2
     (tiny_run_path / "samples.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
     samples = load.load_run(tiny_run_path).samples
-    assert samples["process"].iloc[0] == 2 and samples["process"].iloc[1:].isna().all()
+    assert samples["process"].iloc[0] == 2
+    assert (samples["process"].iloc[1:] == samples["round"].iloc[1:]).all()
+
+
+def test_every_file_may_be_there_compressed(tiny_run_path):
+    plain = load.load_run(tiny_run_path)
+    for name in ("manifest.json", "summary.json", "theory.json", "samples.jsonl"):
+        file = tiny_run_path / name
+        file.with_name(f"{name}.xz").write_bytes(lzma.compress(file.read_bytes()))
+        with pytest.raises(load.RunError, match=f"{name}: is there twice") as caught:
+            load.load_run(tiny_run_path)
+        assert caught.value.file == file
+        file.unlink()
+    packed = load.load_run(tiny_run_path)
+    assert packed.points.equals(plain.points) and packed.samples.equals(plain.samples)
+    assert packed.theory.equals(plain.theory) and packed.notes == plain.notes == []
+
+
+def test_errors_in_a_compressed_file_name_its_line(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[1] = b"{}\n"
+    packed = file.with_name("samples.jsonl.xz")
+    packed.write_bytes(lzma.compress(b"".join(lines)))
+    file.unlink()
+    with pytest.raises(load.RunError) as caught:
+        load.load_run(tiny_run_path)
+    assert (caught.value.file, caught.value.line) == (packed, 2)
+
+
+def test_a_question_is_a_point_without_its_target_and_the_place_of_its_keys():
+    point = {"filter": "xor", "params": {"b": 1, "a": 2}, "target": "avx2", "preset": None,
+             "key_set": {"kind": "file", "path": "keys.txt", "digest": "0a"}}
+    assert load.question(point) == (
+        '{"filter":"xor","key_set":{"digest":"0a","kind":"file"},"params":{"a":2,"b":1}}')
+    assert load.question(point | {"pages": "4k"}) != load.question(point)

@@ -355,6 +355,54 @@ TEST_F(FloorTest, IsUnknownFarFromAllSizes) {
   EXPECT_TRUE(Floor().is_string());
 }
 
+// A floor on other pages, or by another number of threads, is the floor of something else.
+TEST_F(FloorTest, IsOfTheSamePagesAndThreads) {
+  Add(TouchLines({1000000, 10, 1.0}));
+  EXPECT_EQ(FloorNs(), 1.0);
+  samples_[0].point.pages = Pages::kSmall;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages"));
+  samples_[1].point.pages = Pages::kTransparent;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages"));
+  samples_[1].point.pages = Pages::kSmall;
+  EXPECT_EQ(FloorNs(), 1.0);
+  samples_[0].point.threads = 2;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages by 2 threads"));
+  samples_[1].point.threads = 2;
+  EXPECT_EQ(FloorNs(), 1.0);
+}
+
+TEST(Summarise, TellsTheMemoryOfTheBuildWhoseSizeItTells) {
+  std::vector<Sample> samples = {MakeSample(0), MakeSample(1, MakePoint(), 1),
+                                 MakeSample(2, MakePoint(), 2)};
+  for (uint64_t i = 0; i < 3; ++i) {
+    FilterFacts& filter = *samples[i].filter;
+    filter.size_bytes = 1000 * (3 - i);
+    filter.allocated_bytes = filter.size_bytes + 64;
+    filter.peak_build_bytes = 1'000'000 * (i + 1);
+    filter.pages = TablePages{{4096, ""}, {4096, ""}, {4096 * i, ""}};
+  }
+  const json entry = Summary(samples)["points"][0];
+  EXPECT_EQ(entry["size_bytes"], 2000);
+  EXPECT_EQ(entry["allocated_bytes"], 2064);
+  EXPECT_EQ(entry["peak_build_bytes_per_key"], 2.0);
+  EXPECT_EQ(entry["huge_page_bytes"], 4096);
+  EXPECT_FALSE(entry.contains("operations_per_second"));
+
+  // Older records, and filters that do not say.
+  const json unknown = Summary({MakeSample()})["points"][0];
+  EXPECT_EQ(unknown["huge_page_bytes_reason"], "not recorded");
+  EXPECT_EQ(unknown["peak_build_bytes_per_key_reason"], "the filter does not say");
+  const json failed =
+      Summary({MakeFailure(SampleStatus::kBuildFailed, "no seed")})["points"][0];
+  EXPECT_EQ(failed["allocated_bytes_reason"], "no filter was built");
+}
+
+TEST(Summarise, ThreadsHaveATotalPerSecond) {
+  Sample sample = Timed(MakePoint(), {0.5, 0.5});
+  sample.point.threads = 4;
+  EXPECT_EQ(Summary({sample})["points"][0]["operations_per_second"], 2e9);
+}
+
 TEST_F(FloorTest, BuildingHasNone) {
   Add(TouchLines({1000000, 10, 1.0}));
   for (Sample& sample : samples_) {
@@ -382,17 +430,19 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
   EXPECT_EQ(
       header,
       "point_id,filter,preset,params.bits_per_key,params.k,params.layout,params.width,keys,"
-      "key_set.kind,mode,fill,negative_share,hashing,target,status,reason,rounds,passes,"
+      "key_set.kind,mode,fill,negative_share,hashing,target,pages,threads,status,reason,rounds,passes,"
       "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
       "stability.asked_width,stability.width,stability.stable,variance_shares.process,"
       "variance_shares.build,variance_shares.pass,variance_shares_reason,clusters.centers_ns,"
       "clusters.shares,clusters.explained_by,clusters_reason,"
       "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
-      "build_ns_per_key,keys_held,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
-      "fpr.queries,filter_digest,answers_digest");
+      "build_ns_per_key,keys_held,allocated_bytes,peak_build_bytes_per_key,huge_page_bytes,"
+      "operations_per_second,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
+      "fpr.queries,filter_digest,answers_digest,allocated_bytes_reason,huge_page_bytes_reason,"
+      "peak_build_bytes_per_key_reason");
   EXPECT_THAT(first,
               HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
-                        "avx2,ok,,2,6,1.375,1.25,1.4375,0.8,1.25,,,,,,,no process has two builds,,,,"
+                        "avx2,,,ok,,2,6,1.375,1.25,1.4375,0.8,1.25,,,,,,,no process has two builds,,,,"
                         "one mode explains the values,,,"));
   EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
   EXPECT_THAT(second, HasSubstr(",ribbon,,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
