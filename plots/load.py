@@ -89,6 +89,11 @@ class Run:
     notes: list[str]           # what was tolerated, one sentence each
     manifest: dict             # manifest.json as it is
 
+    @property
+    def frames(self):
+        """All points: each stands in one of them."""
+        return self.points, self.filled, self.pages_and_threads
+
 
 def load_run(path):
     """Reads the run directory `path`. Raises RunError."""

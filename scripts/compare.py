@@ -71,7 +71,7 @@ def more(row):
 
 
 def _rows_of(run):
-    return [row for frame in (run.points, run.filled) for row in frame.to_dict("records")]
+    return [row for frame in run.frames for row in frame.to_dict("records")]
 
 
 def collect(runs):
@@ -144,7 +144,7 @@ def builds_of(points):
     for point in points:
         question = json.loads(point.key[0])
         filter_ = json.dumps({name: question.get(name) for name in (
-            "filter", "preset", "params", "keys", "key_set", "fill", "hashing")}, sort_keys=True)
+            "filter", "preset", "params", "keys", "key_set", "fill", "hashing", "pages")}, sort_keys=True)
         entry = grouped.setdefault(filter_, (point, ({}, {})))
         for side in (0, 1):
             for sample in point.samples[side]:

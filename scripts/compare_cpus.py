@@ -622,15 +622,16 @@ def markdown(document, everything=False):
 
 # --- CSV ---
 
-CSV_COLUMNS = ("quantity", "machine", "other_machine", "keys", "key_set", "fill", "mode",
-               "negative_share", "hashing", "filter", "preset", "params", "target", "value", "low",
-               "high", "reason")
+CSV_COLUMNS = ("quantity", "machine", "other_machine", "keys", "key_set", "fill", "pages",
+               "threads", "mode", "negative_share", "hashing", "filter", "preset", "params", "target",
+               "value", "low", "high", "reason")
 
 
 def _csv_rows(document):
     def common(point):
         row = {name: point.get(name) for name in (
-            "keys", "fill", "mode", "negative_share", "hashing", "filter", "preset")}
+            "keys", "fill", "pages", "threads", "mode", "negative_share", "hashing", "filter",
+            "preset")}
         row["key_set"] = json.dumps(point["key_set"], sort_keys=True)
         return row | {"params": json.dumps(point["params"], sort_keys=True)
                       if "params" in point else None}
