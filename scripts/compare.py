@@ -102,6 +102,13 @@ def match(runs_a, runs_b):
 
 # --- From samples to what is compared ---
 
+def _mode(row):
+    """The mode, with what else makes the machine's speed another one."""
+    point = json.loads(row["question"])
+    return "".join([row["mode"], *(f", {name} {point[name]}" for name in ("pages", "threads")
+                                   if point.get(name) is not None)])
+
+
 def _level(size_bytes, caches):
     sizes = sorted({cache.size_bytes for cache in caches if cache.type != "instruction"})
     return 0 if math.isnan(size_bytes) else sum(size_bytes > size for size in sizes)
@@ -130,7 +137,7 @@ def time_table(points, runs_a, runs_b):
         y = numpy.array([[numpy.nanmean(line[c]) if not numpy.isnan(line[c]).all() else math.nan
                           for c in columns] for line in y]).reshape(len(points), len(runs))
         is_b = numpy.array([side for side, _ in runs], bool)
-    rows = [regression.Row(filter=point.row["filter"], mode=point.row["mode"],
+    rows = [regression.Row(filter=point.row["filter"], mode=_mode(point.row),
                            cache_level=_level(point.row["size_bytes"], runs_a[0].caches),
                            is_baseline=point.row["filter"] in selection.BASELINES,
                            builds=point.row["mode"] in _MODES_THAT_BUILD) for point in points]
