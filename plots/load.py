@@ -342,8 +342,8 @@ def _read_text(file):
 
 
 def unpacked(file, data):
-    """What `data` holds, one stream of xz with a check sum and nothing behind it; `file` is named if
-    it is not that. Raises RunError."""
+    """What `data` holds, one stream of xz with a check sum and nothing behind it; `file` is named
+    if it is not that. Raises RunError."""
     decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
     try:
         text = decompressor.decompress(data)

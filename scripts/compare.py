@@ -70,8 +70,9 @@ def more(row):
                    if point.get(name) is not None)
 
 
-def _rows_of(run):
-    return [row for frame in (run.points, run.filled) for row in frame.to_dict("records")]
+def rows_of(run):
+    return [row for frame in (run.points, run.filled, run.pages_and_threads)
+            for row in frame.to_dict("records")]
 
 
 def collect(runs):
@@ -79,9 +80,12 @@ def collect(runs):
     found = {}
     for number, run in enumerate(runs):
         by_id = collections.defaultdict(list)
+        measure = run.manifest["spec"].get("measure", {})
         for sample in run.samples.to_dict("records"):
-            by_id[sample["point_id"]].append(sample | {"unit_run": number})
-        for row in _rows_of(run):
+            # Before processes were recorded, all rounds of a run came from one.
+            process = sample["process"] if "processes" in measure else 0
+            by_id[sample["point_id"]].append(sample | {"unit_run": number, "process": process})
+        for row in rows_of(run):
             key = key_of(row)
             if key not in found:
                 found[key] = [row, row["status"], row["reason"], []]
