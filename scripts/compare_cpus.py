@@ -445,6 +445,8 @@ def _point_text(point):
 def _measured_text(value):
     if value["value"] is None:
         raise ratios.Unknown(value["reason"])
+    if value["low"] == value["high"] == value["value"]:  # the baseline over itself
+        return headline.number(value["value"])
     low, high = (math.nan if value[end] is None else value[end] for end in ("low", "high"))
     return str(ratios.Measured(value["value"], low, high))
 
@@ -464,9 +466,11 @@ def _main_contexts(contexts):
 
 
 def _sorted(entries, name):
-    """By keys, mode and share of absent keys, and as they came."""
+    """By keys, mode and share of absent keys, filters by name and then the floor."""
     return sorted(entries, key=lambda entry: (
-        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0)))
+        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0),
+        entry[name].get("filter") in selection.BASELINES, entry[name].get("filter", ""),
+        json.dumps(entry[name].get("params"), sort_keys=True)))
 
 
 def _table(rows, text_columns):
