@@ -331,7 +331,8 @@ std::optional<Error> WhyNotResumed(const Resumed& resumed, const Ready& ready,
 }
 
 Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& results_root,
-                                     const json& provenance, std::optional<int> cpu) {
+                                     const json& provenance, const std::vector<Finding>& findings,
+                                     std::optional<int> cpu) {
   const json& commit = provenance["git_commit"];
   const json& dirty = provenance["git_dirty"];
   RunName name{.start = std::chrono::system_clock::now(),
@@ -356,6 +357,7 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
                                FormatUtc(name.start));
   manifest["memory_limit_bytes"] = ready.memory_limit_bytes;
   manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
+  manifest["doctor"] = FindingsToJson(findings);
   if (const auto error = directory->WriteManifest(manifest)) return *error;
   return directory;
 }
@@ -366,6 +368,7 @@ struct RunCommand {
   std::string resume;
   std::optional<int> cpu;
   bool fork_only = false;
+  bool strict = false;
 };
 
 // The CPU to measure on; nothing if none is known.
@@ -398,11 +401,17 @@ int Run(const RunCommand& command) {
     const json& limit = resumed->manifest.value("memory_limit_bytes", json());
     if (limit.is_number_unsigned()) memory_limit_bytes = limit.get<uint64_t>();
   }
-  const Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
+  Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Result<std::optional<int>> cpu = ChooseCpu(command.cpu, ready->environment);
   if (!cpu) return Complain(cpu.error(), kExitUsage);
   const json provenance = ReadProvenance();
+  ready->environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(ready->environment, provenance);
+  if (command.strict && Unfit(findings)) {
+    return Complain("this machine is unfit to be measured on\n" + FindingsToText(findings),
+                    kExitUnfit);
+  }
   if (resumed) {
     if (const auto error = WhyNotResumed(*resumed, *ready, provenance)) {
       return Complain(error->message, kExitUsage);
@@ -413,9 +422,14 @@ int Run(const RunCommand& command) {
   }
   Result<RunDirectory> directory =
       resumed ? Result<RunDirectory>(std::move(resumed->directory))
-              : CreateDirectory(*ready, command.results_root, provenance, *cpu);
+              : CreateDirectory(*ready, command.results_root, provenance, findings, *cpu);
   if (!directory) return Complain(directory.error(), kExitUsage);
 
+  for (const Finding& finding : findings) {
+    if (finding.state != FindingState::kFail) continue;
+    fmt::print(stderr, "unfit: {}: {} (filterbench doctor says more)\n", finding.check,
+               finding.found);
+  }
   if (!*cpu) fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
   fmt::print(stderr, "{}: {} points, {}, into {}\n", ready->spec.name, ready->plan.points(),
              TimeText(ready->plan), directory->path().string());
@@ -506,17 +520,11 @@ int VerifyFilters(const std::vector<std::string>& names) {
 }
 
 // Without a CPU: the one that a run would choose.
-int Doctor(std::optional<int> cpu, bool as_json) {
-  const std::vector<int> allowed = AllowedCpus();
+int Doctor(std::optional<int> asked_cpu, bool as_json) {
   json environment = ReadEnvironment();
-  if (!cpu) {
-    cpu = DefaultCpu(allowed, environment);
-  } else if (std::find(allowed.begin(), allowed.end(), *cpu) == allowed.end()) {
-    return Complain(fmt::format("--cpu {}: not among the CPUs that this process may use ({})", *cpu,
-                                fmt::join(allowed, ", ")),
-                    kExitUsage);
-  }
-  environment["activity"] = ObserveActivity(cpu);
+  const Result<std::optional<int>> cpu = ChooseCpu(asked_cpu, environment);
+  if (!cpu) return Complain(cpu.error(), kExitUsage);
+  environment["activity"] = ObserveActivity(*cpu);
   const std::vector<Finding> findings = Examine(environment, ReadProvenance());
   const bool is_unfit = Unfit(findings);
   if (as_json) {
@@ -613,6 +621,7 @@ int main(int argc, char** argv) {
         return path.empty() ? "must be the directory of a run" : "";
       });
   run->add_option("--cpu", command.cpu, "CPU to measure on; else the last one that is allowed");
+  run->add_flag("--strict", command.strict, "Refuse a machine that `doctor` finds unfit (exit 4)");
   run->add_flag("--fork-only", command.fork_only,
                 "Measure in forks instead of fresh starts, whose addresses are the same: for "
                 "emulators, where a program cannot start itself");
