@@ -101,8 +101,8 @@ def facts(machine):
         "transparent_huge_pages": _at(environment, "pages", "transparent_huge_pages"),
         **{name: _at(manifest, "provenance", name) for name in (
             "git_commit", "git_dirty", "compiler", "flags", "build_type")},
-        "points": len(machine.best),
-        "unstable_points": sum(row.get("stable") is False for row in machine.best.values()),
+        "points": sum(row["status"] == "ok" for row in machine.rows),
+        "unstable_points": sum(row["stable"] is False for row in machine.rows),
         "huge_page_share": _huge_page_share(machine),
     }
 
@@ -110,11 +110,9 @@ def facts(machine):
 def _huge_page_share(machine):
     """Of the samples of tables of at least a huge page of 2 MiB the share that got one or more;
     None where it is not known."""
-    samples, got = machine.run.samples, machine.run.samples.get("huge_page_bytes")
-    if got is None:
-        return None
+    samples = machine.run.samples
     large = machine.points[machine.points["size_bytes"] >= 2 << 20]["point_id"]
-    got = got[samples["point_id"].isin(set(large))].dropna()
+    got = samples["huge_page_bytes"][samples["point_id"].isin(set(large))].dropna()
     return float((got > 0).mean()) if len(got) else None
 
 
