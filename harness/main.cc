@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export, and what front_door.h hands on to
-// Python. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | verify | doctor | export, and what front_door.h
+// hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -25,7 +25,9 @@
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "harness/front_door.h"
+#include "harness/machine/activity.h"
 #include "harness/machine/cpu_affinity.h"
+#include "harness/machine/doctor.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
 #include "harness/machine/system_files.h"
@@ -51,6 +53,7 @@ using nlohmann::json;
 constexpr int kExitOk = 0;
 constexpr int kExitUsage = 2;
 constexpr int kExitWrongAnswers = 3;
+constexpr int kExitUnfit = 4;
 constexpr int kExitIncomplete = 5;
 constexpr int kExitInterrupted = 130;
 
@@ -328,7 +331,8 @@ std::optional<Error> WhyNotResumed(const Resumed& resumed, const Ready& ready,
 }
 
 Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& results_root,
-                                     const json& provenance, std::optional<int> cpu) {
+                                     const json& provenance, const std::vector<Finding>& findings,
+                                     std::optional<int> cpu) {
   const json& commit = provenance["git_commit"];
   const json& dirty = provenance["git_dirty"];
   RunName name{.start = std::chrono::system_clock::now(),
@@ -353,6 +357,7 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
                                FormatUtc(name.start));
   manifest["memory_limit_bytes"] = ready.memory_limit_bytes;
   manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
+  manifest["doctor"] = FindingsToJson(findings);
   if (const auto error = directory->WriteManifest(manifest)) return *error;
   return directory;
 }
@@ -363,6 +368,7 @@ struct RunCommand {
   std::string resume;
   std::optional<int> cpu;
   bool fork_only = false;
+  bool strict = false;
 };
 
 // The CPU to measure on; nothing if none is known.
@@ -425,11 +431,17 @@ int Run(const RunCommand& command) {
     const json& limit = resumed->manifest.value("memory_limit_bytes", json());
     if (limit.is_number_unsigned()) memory_limit_bytes = limit.get<uint64_t>();
   }
-  const Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
+  Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Result<std::optional<int>> cpu = ChooseCpu(command.cpu, ready->environment);
   if (!cpu) return Complain(cpu.error(), kExitUsage);
   const json provenance = ReadProvenance();
+  ready->environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(ready->environment, provenance);
+  if (command.strict && Unfit(findings)) {
+    return Complain("this machine is unfit to be measured on\n" + FindingsToText(findings),
+                    kExitUnfit);
+  }
   if (resumed) {
     if (const auto error = WhyNotResumed(*resumed, *ready, provenance)) {
       return Complain(error->message, kExitUsage);
@@ -440,9 +452,14 @@ int Run(const RunCommand& command) {
   }
   Result<RunDirectory> directory =
       resumed ? Result<RunDirectory>(std::move(resumed->directory))
-              : CreateDirectory(*ready, command.results_root, provenance, *cpu);
+              : CreateDirectory(*ready, command.results_root, provenance, findings, *cpu);
   if (!directory) return Complain(directory.error(), kExitUsage);
 
+  for (const Finding& finding : findings) {
+    if (finding.state != FindingState::kFail) continue;
+    fmt::print(stderr, "unfit: {}: {} (filterbench doctor says more)\n", finding.check,
+               finding.found);
+  }
   if (!*cpu) fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
   fmt::print(stderr, "{}: {} points, {}, into {}\n", ready->spec.name, ready->plan.points(),
              TimeText(ready->plan), directory->path().string());
@@ -522,6 +539,25 @@ int VerifyFilters(const std::vector<std::string>& names) {
     }
   }
   return broken == 0 ? kExitOk : kExitWrongAnswers;
+}
+
+// Without a CPU: the one that a run would choose.
+int Doctor(std::optional<int> asked_cpu, bool as_json) {
+  json environment = ReadEnvironment();
+  const Result<std::optional<int>> cpu = ChooseCpu(asked_cpu, environment);
+  if (!cpu) return Complain(cpu.error(), kExitUsage);
+  environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(environment, ReadProvenance());
+  const bool is_unfit = Unfit(findings);
+  if (as_json) {
+    fmt::print("{}\n", json{{"fit", !is_unfit},
+                            {"findings", FindingsToJson(findings)},
+                            {"activity", environment["activity"]}}
+                           .dump(2));
+  } else {
+    fmt::print("{}", FindingsToText(findings));
+  }
+  return is_unfit ? kExitUnfit : kExitOk;
 }
 
 }  // namespace
@@ -607,6 +643,7 @@ int main(int argc, char** argv) {
         return path.empty() ? "must be the directory of a run" : "";
       });
   run->add_option("--cpu", command.cpu, "CPU to measure on; else the last one that is allowed");
+  run->add_flag("--strict", command.strict, "Refuse a machine that `doctor` finds unfit (exit 4)");
   run->add_flag("--fork-only", command.fork_only,
                 "Measure in forks instead of fresh starts, whose addresses are the same: for "
                 "emulators, where a program cannot start itself");
@@ -627,6 +664,13 @@ int main(int argc, char** argv) {
                      "Names; all filters of the plug-ins, or all, if none is given");
   add_plugins(verify);
   verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
+
+  std::optional<int> cpu;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Say what makes this machine unfit to be measured on, and the commands to mend it");
+  doctor->add_option("--cpu", cpu, "The CPU to be measured on; the one that a run would choose");
+  doctor->add_flag("--json", as_json, "As JSON");
+  doctor->callback([&] { exit_code = Doctor(cpu, as_json); });
 
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });

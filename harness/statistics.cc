@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "filters/hash.h"
 #include "filters/theory/agreement.h"
 
 namespace filterbench {
@@ -125,19 +125,18 @@ class HierarchicalBootstrap {
     std::sort(sorted_.begin(), sorted_.end());
     drawn_.resize(sorted_.size());
 
-    uint64_t seed = values.size();
+    random_ = values.size();
     size_t next = 0;
     for (const auto& process : values) {
-      seed = (seed ^ process.size()) * 0x9e3779b97f4a7c15;
+      random_ = Mix64(random_ ^ process.size());
       std::vector<std::vector<uint32_t>>& builds = ranks_.emplace_back();
       for (const std::vector<double>& build : process) {
-        seed = (seed ^ build.size()) * 0x9e3779b97f4a7c15;
+        random_ = Mix64(random_ ^ build.size());
         builds.emplace_back(rank.begin() + static_cast<ptrdiff_t>(next),
                             rank.begin() + static_cast<ptrdiff_t>(next + build.size()));
         next += build.size();
       }
     }
-    random_.seed(seed);
   }
 
   double ResampledMedian() {
@@ -160,16 +159,18 @@ class HierarchicalBootstrap {
   }
 
  private:
-  // The standard's distributions differ from library to library.
+  // SplitMix (Steele, Lea, Flood 2014): most of the time goes into drawing, and the distributions
+  // of the standard differ from library to library.
   template <class T>
   const T& Choose(const std::vector<T>& from) {
-    return from[((random_() >> 32) * from.size()) >> 32];
+    random_ += kGoldenGamma;
+    return from[FastRange64(Mix64(random_), from.size())];
   }
 
   std::vector<double> sorted_;
   std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // as the values are nested
   std::vector<uint32_t> drawn_;
-  std::mt19937_64 random_;
+  uint64_t random_;  // the seed, then the state
 };
 
 // With R resamples, the (R + 1) alpha-th smallest and largest (Davison and Hinkley 1997, equation

@@ -215,6 +215,10 @@ NestedValues MakeTimes(Noise& noise, const Spread& spread, size_t processes, siz
   return values;
 }
 
+std::vector<double> Repeat(double value, size_t times) {
+  return std::vector<double>(times, value);
+}
+
 constexpr Spread kSpreads[] = {
     {0.05, 0, 0.0005}, {0.05, 0.025, 0.025}, {0.02, 0.02, 0.02}, {0, 0.05, 0.0005}, {0, 0, 0.05}};
 
@@ -248,6 +252,22 @@ TEST(NestedMedianInterval, StaysAsWideAsPassesAreApartWhereProcessesAgree) {
   ASSERT_TRUE(interval);
   EXPECT_EQ(interval->low, 1.1);
   EXPECT_EQ(interval->high, 1.3);
+}
+
+// Medians of processes are all 1, so that the width comes from resampling alone, of what does not
+// come first.
+TEST(NestedMedianInterval, ResamplesEveryLevel) {
+  const std::vector<double> same = Repeat(1.0, 5);
+  const std::vector<double> spread = {0.8, 0.9, 1.0, 1.1, 1.2};
+  for (const NestedValues& values :
+       {NestedValues{{same}, {spread}, {spread}, {spread}},
+        NestedValues(4, {same, Repeat(0.8, 5), Repeat(1.2, 5)}),
+        NestedValues(4, {{1.0, 0.8, 1.2, 0.9, 1.1}})}) {
+    const auto interval = NestedMedianInterval(values);
+    ASSERT_TRUE(interval);
+    EXPECT_LT(interval->low, 0.99);
+    EXPECT_GT(interval->high, 1.01);
+  }
 }
 
 TEST(NestedMedianInterval, OfOneProcessIsThatOfItsValues) {
@@ -446,10 +466,6 @@ TEST(Dip, IsTheDistanceFromTheNearestUnimodalLaw) {
   near({0.5, 1, 1.25, 6, 6.5, 6.75, 7, 11, 12.5, 13, 13.25}, 0.11776859504132223);
 }
 
-std::vector<double> Repeat(double value, size_t times) {
-  return std::vector<double>(times, value);
-}
-
 std::vector<double> Together(std::vector<double> values, const std::vector<double>& more) {
   values.insert(values.end(), more.begin(), more.end());
   return values;
@@ -493,6 +509,13 @@ TEST(FindClusters, SeesThemThroughNoiseAndOutliers) {
     EXPECT_NEAR(clusters->centers[1], 13, 0.4);
     EXPECT_NEAR(clusters->shares[0], 28 / 41.0, 1e-12);
   }
+}
+
+TEST(FindClusters, OneOutlierIsNoCluster) {
+  const auto clusters =
+      FindClusters({{Together(Together(Repeat(10, 6), Repeat(12, 6)), Repeat(1e6, 1))}});
+  ASSERT_TRUE(clusters) << clusters.error();
+  EXPECT_EQ(clusters->centers, (std::array{10.0, 12.0}));
 }
 
 TEST(FindClusters, SaysWhyThereAreNone) {

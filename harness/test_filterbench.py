@@ -429,6 +429,30 @@ def test_the_order_is_balanced_and_follows_from_the_seed(tmp_path):
     assert orders[0] == orders[1] and orders[0] != orders[2]
 
 
+def test_strict_refuses_what_the_doctor_finds_unfit(tmp_path):
+    """A machine is made unfit by what runs on all of its CPUs."""
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
+    try:
+        time.sleep(0.3)
+        done = filterbench("run", write_spec(tmp_path), "--results", tmp_path / "results",
+                           "--strict")
+    finally:
+        for process in busy:
+            process.kill()
+    assert done.returncode == 4, done.stderr
+    assert "unfit" in done.stderr and "other_cpus" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_doctors_findings_are_in_the_manifest(finished):
+    manifest = json.loads((finished / "manifest.json").read_text())
+    findings = {finding["check"]: finding for finding in manifest["doctor"]}
+    assert {"governor", "clock_source", "other_cpus", "build"} <= set(findings)
+    assert {finding["state"] for finding in findings.values()} <= {
+        "pass", "warn", "fail", "unknown"}
+    assert manifest["cpus"] and manifest["memory_limit_bytes"] > 0
+
+
 def test_a_command_line_changes_a_sweep(tmp_path):
     done = filterbench("plan", "quick", "--json", "--filter", "cuckoo", "--exclude", "hash_only",
                        "--set", "keys=1e4", "--set", "cuckoo.fingerprint_bits=8", "--quick",

@@ -1,5 +1,5 @@
-"""Machines side by side: each filter's negative lookups over the machine's own floor, and what vectors
-gain on each machine.
+"""Machines side by side: each filter's negative lookups over the machine's own floor, and what
+vectors gain on each machine.
 
 A figure of several runs, one of each machine (machines.py). One row per filter, one marker per
 machine in it; the columns are the smallest and the largest key count at which most filters were
@@ -19,21 +19,22 @@ NAME = "cpu_vs_cpu"
 TITLE = "The same filters on different CPUs"
 NEEDS = ("runs of two to six machines, one of each, with points in mode lookup_batched and "
          "negative_share 1, and touch_lines")
-REMEDY = ("run the same spec, such as workloads/specs/quick.json, on each machine, and name one run "
-          "of each")
+REMEDY = ("run the same spec, such as workloads/specs/quick.json, on each machine, and name one "
+          "run of each")
 MAX_MACHINES = 6
 MAX_ROWS = 40
 _LABEL_CHARACTERS = 30
 _ROW_INCHES = 0.2
-# Okabe and Ito again, in an order of falling difference; their greys and their shapes differ too, and
-# every other marker is open.
+_MOST_TICKS = 6
+# Okabe and Ito again, in an order of falling difference; their greys and their shapes differ too,
+# and every other marker is open.
 _LOOKS = (("#0072B2", "o", "full"), ("#D55E00", "s", "open"), ("#009E73", "^", "full"),
           ("#000000", "D", "open"), ("#E69F00", "v", "full"), ("#CC79A7", "X", "full"))
 
 
 def _side(runs):
-    """(machines that are drawn, names of those that are left out, how many points are left out since
-    the machines answered them otherwise). Raises SeveralRuns."""
+    """(machines that are drawn, names of those that are left out, how many points are left out
+    since the machines answered them otherwise). Raises SeveralRuns."""
     side = machines.side_by_side(runs)
     side, left_out = side[:MAX_MACHINES], [machine.name for machine in side[MAX_MACHINES:]]
     differing = machines.digests(side).differing
@@ -64,7 +65,8 @@ def _floor_ratio(machine, question):
 
 def _key_counts(asked):
     most = max(map(len, asked.values()))
-    return selection.spread([keys for keys, filters in asked.items() if 2 * len(filters) >= most], 2)
+    return selection.spread(
+        [keys for keys, filters in asked.items() if 2 * len(filters) >= most], 2)
 
 
 def _gains(side, questions):
@@ -93,7 +95,8 @@ def gaps(runs):
                                    f"{', '.join(left_out)}", "draw them in a second figure"))
     if differing:
         found.append(selection.Gap(
-            f"WRONG ANSWERS: at {differing} points the machines differ in a filter's bytes or answers",
+            f"WRONG ANSWERS: at {differing} points the machines differ in a filter's bytes or "
+            "answers",
             "filterbench compare-cpus says where"))
     asked = _asked(side)
     if not asked:
@@ -140,6 +143,10 @@ def _rows(side, asked, key_counts):
 
 def _ratio_axis(axes, values, ends, title):
     style.log_axis(axes.xaxis, [*values, 1.0], ends)
+    ticks = axes.xaxis.get_majorticklocs()
+    if len(ticks) > _MOST_TICKS:  # the panels are narrow
+        axes.xaxis.set_major_locator(ticker.FixedLocator(
+            [tick for tick in ticks if math.log10(tick) == round(math.log10(tick))]))
     axes.axvline(1.0, color=style.GREY, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
     axes.set_title(title, loc="left")
 

@@ -4,8 +4,8 @@
 
 What was written goes to stdout, one path a line; what a figure lacks, and how to measure it, to
 stderr. Each run gets its own figures, in RUN/figures unless --out; with several runs and --out, in
-DIR/<run>. Figures across machines go to DIR itself: they need --out and runs of two machines, one of
-each. Nothing outside that folder is written, and a file appears there complete or not at all.
+DIR/<run>. Figures across machines go to DIR itself: they need --out and runs of two machines, one
+of each. Nothing outside that folder is written, and a file appears there complete or not at all.
 
 Exit codes: 0 ok; 2 usage, or a run that cannot be read; 5 a figure that was asked for by name could
 not be drawn, or none could, or a file could not be written.

@@ -1,11 +1,11 @@
-"""What several machines measured, one run of each, side by side. Times of two machines are never put
-into one number: what is compared are ratios inside a machine, and orders.
+"""What several machines measured, one run of each, side by side. Times of two machines are never
+put into one number: what is compared are ratios inside a machine, and orders.
 
 question   a point without its target (load.question): what can be asked of every machine
 context    a question without filter, preset and parameters: the filters in one context compete
 contender  filter, preset and parameters
-digests    of a filter's bytes and of its answers: they depend on the build (question and seed) alone,
-           and where they differ between machines, or between targets of one, something is wrong
+digests    of a filter's bytes and of its answers: they depend on the build (question and seed)
+           alone; where they differ between machines, or targets of one, something is wrong
 Of the targets that a machine measured for a question its best one counts, otherwise the widest.
 """
 
@@ -78,8 +78,8 @@ class Machine:
         return ratios.time(row).over(ratios.floor(row, self._by_id))
 
     def gains(self):
-        """(row, what it is over, ratio) for every target with vectors whose slower twin was measured
-        too: the gain is the twin's time over the target's."""
+        """(row, what it is over, ratio) for every target with vectors whose slower twin was
+        measured too: the gain is the twin's time over the target's."""
         for question in self.best:
             targets, asked = self._by_question[question], json.loads(question)
             for over in _GAIN_MODES.get(asked["mode"], ()):

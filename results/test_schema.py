@@ -2,7 +2,7 @@
 
 schema_cases.json holds documents that are valid and changes to them (`at` is a JSON pointer; without
 a `value` the field is removed) that are valid or not. harness/record/document_test.cc checks the same
-cases with the program's own validator. Reference runs are held to what scripts/keep.py asks of them.
+cases with the program's own validator. Reference runs are held to what scripts/keep.py asks.
 """
 
 import copy

@@ -39,6 +39,7 @@ EXIT_USAGE, EXIT_WRONG, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 2, 3, 5, 6
 BASELINE = "blocked_bloom"
 MOST_EXAMPLES = 3
 MOST_SWAPS_SHOWN = 20
+HUGE_PAGES_ALIKE = 0.05  # a difference of shares that is not worth a word
 
 
 class Refused(Exception):
@@ -100,7 +101,21 @@ def facts(machine):
         "transparent_huge_pages": _at(environment, "pages", "transparent_huge_pages"),
         **{name: _at(manifest, "provenance", name) for name in (
             "git_commit", "git_dirty", "compiler", "flags", "build_type")},
+        "points": len(machine.best),
+        "unstable_points": sum(row.get("stable") is False for row in machine.best.values()),
+        "huge_page_share": _huge_page_share(machine),
     }
+
+
+def _huge_page_share(machine):
+    """Of the samples of tables of at least a huge page of 2 MiB the share that got one or more;
+    None where it is not known."""
+    samples, got = machine.run.samples, machine.run.samples.get("huge_page_bytes")
+    if got is None:
+        return None
+    large = machine.points[machine.points["size_bytes"] >= 2 << 20]["point_id"]
+    got = got[samples["point_id"].isin(set(large))].dropna()
+    return float((got > 0).mean()) if len(got) else None
 
 
 # --- Answers ---
@@ -311,8 +326,18 @@ def notes(side):
         if len(set(values.values())) > 1:
             said.append(f"The runs have different {what}: " + "; ".join(
                 f"{machine}: {value}" for machine, value in values.items()) + ".")
+    pages = {fact["machine"]: fact["huge_page_share"] for fact in every}
+    known = [share for share in pages.values() if share is not None]
+    if known and (len(known) < len(pages) or max(known) - min(known) > HUGE_PAGES_ALIKE):
+        said.append("Large tables did not lie in huge pages alike, which moves their times and their "
+                    "floors: " + "; ".join(
+                        f"{machine}: " + ("unknown" if share is None else f"{100 * share:.0f} %")
+                        for machine, share in pages.items()) + " of the samples.")
     for fact in every:
         machine, cpu = fact["machine"], fact["cpu"]
+        if fact["unstable_points"]:
+            said.append(f"{machine}: {fact['unstable_points']} of {fact['points']} points are "
+                        "unstable: the run ended before their intervals were as narrow as asked.")
         if fact["git_dirty"] is not False:
             said.append(f"{machine}: the program was built from a tree with changes of its own"
                         + ("." if fact["git_dirty"] else ", or it is not known whether."))
@@ -406,18 +431,22 @@ def _who(point):
             else load.params_label(point["params"])}
 
 
+def _context_text(context):
+    share = [f"{_share(context)} absent"] if _share(context) else []
+    return ", ".join([f"{_keys(context)} keys", context["mode"], *share])
+
+
 def _point_text(point):
-    who = _who(point)
-    text = [f"{who['filter']} {who['params']}".strip(), f"{_keys(point)} keys", point["mode"]]
-    if _share(point):
-        text.append(f"{_share(point)} absent")
-    bits = point["params"].get("bits_per_key")
-    return ", ".join(text + ([f"{bits:g} bits per key asked"] if bits is not None else []))
+    who, bits = _who(point), point["params"].get("bits_per_key")
+    return ", ".join([f"{who['filter']} {who['params']}".strip(), _context_text(point),
+                      *([f"{bits:g} bits per key asked"] if bits is not None else [])])
 
 
 def _measured_text(value):
     if value["value"] is None:
         raise ratios.Unknown(value["reason"])
+    if value["low"] == value["high"] == value["value"]:  # the baseline over itself
+        return headline.number(value["value"])
     low, high = (math.nan if value[end] is None else value[end] for end in ("low", "high"))
     return str(ratios.Measured(value["value"], low, high))
 
@@ -437,9 +466,11 @@ def _main_contexts(contexts):
 
 
 def _sorted(entries, name):
-    """By keys, mode and share of absent keys, and as they came."""
+    """By keys, mode and share of absent keys, filters by name and then the floor."""
     return sorted(entries, key=lambda entry: (
-        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0)))
+        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0),
+        entry[name].get("filter") in selection.BASELINES, entry[name].get("filter", ""),
+        json.dumps(entry[name].get("params"), sort_keys=True)))
 
 
 def _table(rows, text_columns):
@@ -560,9 +591,7 @@ def _orders(document, letters, shown):
             row[f"tau {one}{other}"] = "-" if tau is None else f"{tau:.2f}"
             row[f"swaps {one}{other}"] = (
                 f"{len(pair['swaps'])} + {len(pair['swaps_within_noise'])} within noise")
-            swaps += [f"- {_keys(entry['context'])} keys, {entry['context']['mode']}"
-                      f"{', ' + _share(entry['context']) + ' absent' if _share(entry['context']) else ''}"
-                      f": {one} has {swap['faster_on_the_first']} before "
+            swaps += [f"- {_context_text(entry['context'])}: {one} has {swap['faster_on_the_first']} before "
                       f"{swap['faster_on_the_second']}, {other} the other way round."
                       for swap in pair["swaps"]]
         rows.append(row)
@@ -586,11 +615,12 @@ def _gains(document, letters, shown):
                 "target": entry["target"], "over": entry["over"],
                 **{letters[name]: _measured_text(entry["machines"][name])
                    if name in entry["machines"] else "" for name in letters}})
-    note = ("- Time of the slower twin over that of the target on the same machine. over reference: "
-            "the scalar reference one key at a time, compiled for that target; over scalar: the "
-            "plain loop of the baseline compilation in the same mode. Empty: the machine lacks the "
-            "target, or the run the twin.")
-    return ["## What vectors gain", "", *_table(rows, ("mode", "filter", "params", "target", "over")),
+    note = ("- Time of the slower twin over that of the target on the same machine. over "
+            "reference: the scalar reference one key at a time, compiled for that target; over "
+            "scalar: the plain loop of the baseline compilation in the same mode. Empty: the "
+            "machine lacks the target, or the run the twin.")
+    return ["## What vectors gain", "",
+            *_table(rows, ("mode", "filter", "params", "target", "over")),
             note if rows else "- No run has a target with vectors beside its slower twin "
             "(targets `all`, or mode `lookup_reference`).", ""]
 
@@ -612,8 +642,9 @@ def markdown(document, everything=False):
                       "--csv have all.", ""]
         lines += [*_ratios(document, letters, shown), *_orders(document, letters, shown),
                   *_gains(document, letters, shown)]
-    lines += ["## Notes", "", "- Times of different machines stand nowhere in one number. A machine "
-              "is one run: how far the next run of it would differ, `filterbench compare` says.",
+    lines += ["## Notes", "", "- Times of different machines stand nowhere in one number. A "
+              "machine is one run: how far the next run of it would differ, `filterbench compare` "
+              "says.",
               *(f"- {note}" for note in document["notes"])]
     return "\n".join(load.one_line(line) for line in lines) + "\n"
 

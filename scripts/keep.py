@@ -47,8 +47,10 @@ MOST_BYTES = 10_000_000
 PLAIN_BYTES = 1 << 20  # larger files are compressed
 MOST_SHOWN = 5
 # Git takes no run but those that say so themselves.
-GIT_RULES = "# A reference run (scripts/keep.py): these files are part of the project.\n*\n" + "".join(
-    f"!/{name}\n" for name in (".gitignore", "COMPLETE", *FILES, *(f"{name}.xz" for name in FILES)))
+GIT_RULES = "".join([
+    "# A reference run (scripts/keep.py): these files are part of the project.\n*\n",
+    *(f"!/{name}\n" for name in (".gitignore", "COMPLETE", *FILES)),
+    *(f"!/{name}.xz\n" for name in FILES)])
 
 
 class Unfit(Exception):
@@ -91,7 +93,8 @@ def schema_errors(path, most_samples=None):
 # --- What must not be published ---
 
 # Folders that are the same on every machine.
-_PUBLIC_ROOTS = ("/proc/", "/sys/", "/dev/", "/usr/", "/etc/", "/lib/", "/lib64/", "/bin/", "/sbin/")
+_PUBLIC_ROOTS = ("/proc/", "/sys/", "/dev/", "/usr/", "/etc/", "/lib/", "/lib64/", "/bin/",
+                 "/sbin/")
 # A path at the beginning of a text or of a word of it, or behind an option of the compiler.
 _ABSOLUTE = re.compile(r"(?:(?<![\w./~)\]}%-])|(?<=-[ILB])|(?<=-isystem))"
                        r"((?:~[\w.-]*)?/(?!/)[^\s\"',;:=()\[\]]+|[A-Za-z]:\\\\[^\s\"',;]+)")
@@ -102,7 +105,7 @@ def private_texts(path, host=None):
     and line. `host`: the name of the machine, by default this one's; empty for none."""
     host = socket.gethostname() if host is None else host
     names = {name: re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-             for name in sorted({host, host.split(".")[0]}) if len(name) > 2 and name != "localhost"}
+             for name in sorted({host, host.split(".")[0]} - {"localhost"}) if len(name) > 2}
     found = collections.defaultdict(list)
     for name in FILES:
         file = load.stored(path / name)
@@ -151,8 +154,8 @@ def _unfit(run, any_spec):
     if provenance.get("build_type") != "Release":
         problems.append(f"provenance.build_type is {provenance.get('build_type')!r}, not 'Release'")
     if run.spec != SPEC and not any_spec:
-        problems.append(f"its spec is {run.spec!r}; reference runs are of the spec {SPEC!r}, others "
-                        "only with --any-spec")
+        problems.append(f"its spec is {run.spec!r}; reference runs are of the spec {SPEC!r}, "
+                        "others only with --any-spec")
     for field in ("machine", "run"):
         value = run.manifest[field]
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):

@@ -16,8 +16,8 @@ FILTERS = ("blocked_bloom", "cuckoo", "classic_bloom")
 
 def points(**options):
     return testing.make_points(**{
-        "filters": FILTERS, "bits_per_key": (8, 10), "keys": (10_000, 1_000_000), "shares": (1.0, 0.5),
-        "failing": False} | options)
+        "filters": FILTERS, "bits_per_key": (8, 10), "keys": (10_000, 1_000_000),
+        "shares": (1.0, 0.5), "failing": False} | options)
 
 
 def write(tmp_path, machine, entries, *, run=testing.RUN_NAME, cpu=None, provenance=None,

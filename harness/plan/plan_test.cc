@@ -243,7 +243,7 @@ TEST(PointFromJson, PagesAndThreadsAreChecked) {
     EXPECT_THAT(point.error(), HasSubstr(problem));
   }
   json["mode"] = "latency";
-  json["threads"] = 2;
+  json["threads"] = 2u;
   const Result<Point> latency = PointFromJson(json);
   ASSERT_FALSE(latency);
   EXPECT_THAT(latency.error(), HasSubstr("mode latency has one thread"));

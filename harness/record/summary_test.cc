@@ -442,7 +442,7 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
       "peak_build_bytes_per_key_reason");
   EXPECT_THAT(first,
               HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
-                        "avx2,,,ok,,2,6,1.375,1.25,1.5,0.8,1.25,,,,,,,no process has two builds,,,,"
+                        "avx2,,,ok,,2,6,1.375,1.25,1.4375,0.8,1.25,,,,,,,no process has two builds,,,,"
                         "one mode explains the values,,,"));
   EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
   EXPECT_THAT(second, HasSubstr(",ribbon,,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
