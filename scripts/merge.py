@@ -170,6 +170,9 @@ def merge(runs, into, force=False, allow_missing=False):
         by_machine[run.machine].append(run)
     absent = {}
     for machine, group in by_machine.items():
+        if machine in ("", ".", "..") or set(machine) & {"/", "\0"}:
+            raise Refused([f"{group[0].path}/manifest.json: machine: must be the name of a directory, "
+                           f"found {machine!r}"], EXIT_USAGE)
         _check_belong_together(group, force)
         absent[machine] = missing(group)
     problems = [problem for list_ in absent.values() for problem in list_]

@@ -174,7 +174,15 @@ def test_scatter_between_runs_that_no_process_shows_is_seen():
     times = judge(y, is_b)
     assert times.scatter == pytest.approx(0.03, rel=0.5)
     assert not worse_filters(times)
-    assert judge(*simulate(random, 4)).scatter < 0.004
+    # What is not there is not seen: neither is a row's own spread taken for it.
+    assert numpy.mean([judge(*simulate(random, 6)).scatter for _ in range(5)]) < 0.0015
+
+
+def test_a_change_of_the_minimum_effect_is_none_and_a_little_more_is():
+    random = numpy.random.default_rng(14)
+    for factor, expected in ((1.018, set()), (1.03, {"filter_3"})):
+        times = judge(*simulate(random, 20, noise=0.002, slower={"filter_3": factor}))
+        assert worse_filters(times) == expected
 
 
 def test_an_interval_covers_the_truth():
