@@ -382,6 +382,36 @@ Result<std::optional<int>> ChooseCpu(std::optional<int> asked, const json& envir
   return asked;
 }
 
+// Summary and theory of a run, from its manifest and samples; returns the summary.
+Result<json> WriteWhatFollows(RunDirectory& directory, const std::vector<Sample>& samples) {
+  const Result<json> manifest = directory.ReadManifest();
+  if (!manifest) return Error{manifest.error()};
+  json summary = Summarise(*manifest, samples);
+  if (auto error = directory.WriteSummary(summary)) return *error;
+  std::set<std::string> filters;
+  for (const Sample& sample : samples) filters.insert(sample.point.filter);
+  if (auto error = directory.WriteTheory(TheoryCurves(filters))) return *error;
+  return summary;
+}
+
+// `complete`: whoever calls knows that nothing is missing; all files are checked first.
+int SummariseRun(const std::string& path, bool complete) {
+  Result<RunDirectory> directory = RunDirectory::Open(path);
+  if (!directory) return Complain(directory.error(), kExitUsage);
+  for (const std::string& repair : directory->repairs()) fmt::print(stderr, "{}\n", repair);
+  const Result<SamplesFile> samples = directory->ReadSamples();
+  if (!samples) return Complain(samples.error(), kExitUsage);
+  const Result<json> summary = WriteWhatFollows(*directory, samples->samples);
+  if (!summary) return Complain(summary.error(), kExitIncomplete);
+  if (complete) {
+    if (const auto error = directory->MarkComplete()) {
+      return Complain(error->message, kExitIncomplete);
+    }
+  }
+  fmt::print("{}\n", directory->path().string());
+  return kExitOk;
+}
+
 uint64_t CountUnstable(const json& summary) {
   uint64_t count = 0;
   for (const json& entry : summary["points"]) {
@@ -447,17 +477,9 @@ int Run(const RunCommand& command) {
 
   const Result<SamplesFile> samples = directory->ReadSamples();
   if (!samples) return Complain(samples.error(), kExitIncomplete);
-  const Result<json> manifest = directory->ReadManifest();
-  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
-  const json summary = Summarise(*manifest, samples->samples);
-  if (const auto error = directory->WriteSummary(summary)) {
-    return Complain(error->message, kExitIncomplete);
-  }
-  std::set<std::string> filters;
-  for (const Sample& sample : samples->samples) filters.insert(sample.point.filter);
-  if (const auto error = directory->WriteTheory(TheoryCurves(filters))) {
-    return Complain(error->message, kExitIncomplete);
-  }
+  const Result<json> written = WriteWhatFollows(*directory, samples->samples);
+  if (!written) return Complain(written.error(), kExitIncomplete);
+  const json& summary = *written;
   // Of the whole run, reused samples included: a resumed run is as good as all of it.
   uint64_t wrong = 0;
   uint64_t failed = 0;
@@ -626,6 +648,14 @@ int main(int argc, char** argv) {
                 "Measure in forks instead of fresh starts, whose addresses are the same: for "
                 "emulators, where a program cannot start itself");
   run->callback([&] { exit_code = with_sweep([&] { return Run(command); }); });
+
+  std::string unfinished;
+  bool complete = false;
+  CLI::App* summarise = app.add_subcommand(
+      "summarise", "Write summary and theory of an unfinished run anew, from its samples");
+  summarise->add_option("run", unfinished, "Directory of the run")->required();
+  summarise->add_flag("--complete", complete, "It is all of its sweep: mark it as complete");
+  summarise->callback([&] { exit_code = SummariseRun(unfinished, complete); });
 
   std::vector<std::string> names;
   CLI::App* verify = app.add_subcommand(

@@ -25,6 +25,7 @@ MAX_MACHINES = 6
 MAX_ROWS = 40
 _LABEL_CHARACTERS = 30
 _ROW_INCHES = 0.2
+_MOST_TICKS = 6
 # Okabe and Ito again, in an order of falling difference; their greys and their shapes differ too,
 # and every other marker is open.
 _LOOKS = (("#0072B2", "o", "full"), ("#D55E00", "s", "open"), ("#009E73", "^", "full"),
@@ -142,6 +143,10 @@ def _rows(side, asked, key_counts):
 
 def _ratio_axis(axes, values, ends, title):
     style.log_axis(axes.xaxis, [*values, 1.0], ends)
+    ticks = axes.xaxis.get_majorticklocs()
+    if len(ticks) > _MOST_TICKS:  # the panels are narrow
+        axes.xaxis.set_major_locator(ticker.FixedLocator(
+            [tick for tick in ticks if math.log10(tick) == round(math.log10(tick))]))
     axes.axvline(1.0, color=style.GREY, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
     axes.set_title(title, loc="left")
 

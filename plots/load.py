@@ -89,6 +89,11 @@ class Run:
     notes: list[str]           # what was tolerated, one sentence each
     manifest: dict             # manifest.json as it is
 
+    @property
+    def frames(self):
+        """All points: each stands in one of them."""
+        return self.points, self.filled, self.pages_and_threads
+
 
 def load_run(path):
     """Reads the run directory `path`. Raises RunError."""
@@ -119,7 +124,7 @@ def load_run(path):
         points=points[~is_filled & ~is_apart].reset_index(drop=True),
         filled=points[is_filled & ~is_apart].reset_index(drop=True),
         pages_and_threads=points[is_apart].reset_index(drop=True),
-        samples=_read_samples(path / "samples.jsonl", name, notes),
+        samples=_read_samples(path, name, notes),
         theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
         manifest=manifest.value)
 
@@ -526,11 +531,17 @@ def _read_points(summary, run):
     return frame
 
 
-def _read_samples(file, run, notes):
-    rows = []
-    file = stored(file)
+def sample_lines(path):
+    """(the file as it lies there, its finished lines, whether a kill cut off one more)."""
+    file = stored(pathlib.Path(path) / "samples.jsonl")
     lines = _read_text(file).split(b"\n")
     cut_off = lines.pop()  # a line is finished by its line feed; what follows the last is no sample
+    return file, lines, bool(cut_off)
+
+
+def _read_samples(path, run, notes):
+    rows = []
+    file, lines, cut_off = sample_lines(path)
     for number, line in enumerate(lines, 1):
         rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
     if cut_off:

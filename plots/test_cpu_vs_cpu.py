@@ -83,6 +83,26 @@ def test_nothing_overlaps_and_machines_differ_without_colour(make, count, filter
     assert len(figure.axes[0].get_yticklabels()) == filters
 
 
+def test_numbers_of_an_axis_do_not_touch_however_wide_it_is(make):
+    names = ("cuckoo", "a_filter_whose_name_takes_room_from_all")
+    wide = _points(filters=names)
+    for entry in wide:
+        if entry["ns_per_op"] and entry["point"]["filter"] == "cuckoo":
+            for value in ("median", "low", "high", "min"):
+                entry["ns_per_op"][value] *= 25.0
+            if entry["floor"]:
+                entry["floor"]["ratio"] *= 25.0
+    figure = cpu_vs_cpu.draw(make(wide, _points(filters=names)))
+    renderer = figure.canvas.get_renderer()
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        boxes = [text.get_window_extent(renderer) for text, tick in zip(
+            axes.get_xticklabels(), axes.get_xticks()) if low <= tick <= high]
+        assert len(boxes) >= 2
+        for a, b in zip(boxes, boxes[1:]):
+            assert a.x1 < b.x0
+
+
 def test_more_machines_than_have_room_are_named(make):
     points = _points(keys=(10_000,), filters=("blocked_bloom",))
     runs = make(*[points] * 7)

@@ -278,7 +278,30 @@ def make_samples(points):
     return samples
 
 
-def write_run(directory, points, *, manifest=None, theory=None, complete=True, indent=1):
+def repeat_samples(points, random, processes=3, builds=2, passes=3, noise=0.004, shift=0.0,
+                   slower=None):
+    """Samples as several processes give them, each of them and the whole run as much slower as the
+    machine was (`shift`, a logarithm). `slower`: {filter: factor}."""
+    samples, shifts = [], shift + random.normal(0, 0.01, processes)
+    for process in range(processes):
+        for build in range(builds):
+            for sample in make_samples(points):
+                name = sample["point"]["filter"]
+                factor = (slower or {}).get(name, 1) * math.exp(
+                    shifts[process] + random.normal(0, noise))
+                held = sample["filter"]
+                number = process * builds + build
+                samples.append(sample | {
+                    "sequence": len(samples), "process": process, "round": number, "seed": number,
+                    "filter": held and held | {"filter_digest": f"{number:016x}",
+                                               "answers_digest": f"{number:016x}"},
+                    "ns_per_op": [time * factor * math.exp(random.normal(0, noise))
+                                  for time in sample["ns_per_op"] for _ in range(passes)]})
+    return samples
+
+
+def write_run(directory, points, *, manifest=None, theory=None, complete=True, indent=1,
+              samples=None):
     """Writes a run directory from entries of summary.json; returns its path. Run and machine are
     called as in `manifest`."""
     manifest = manifest or make_manifest()
@@ -295,7 +318,7 @@ def write_run(directory, points, *, manifest=None, theory=None, complete=True, i
     write("theory.json", theory or make_theory(
         [n for n in dict.fromkeys(p["point"]["filter"] for p in points) if n not in BASELINES]))
     with open(directory / "samples.jsonl", "w", encoding="utf-8") as file:
-        for sample in make_samples(points):
+        for sample in make_samples(points) if samples is None else samples:
             file.write(json.dumps(sample, ensure_ascii=False) + "\n")
     if complete:
         (directory / "COMPLETE").touch()

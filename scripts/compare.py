@@ -70,8 +70,8 @@ def more(row):
                    if point.get(name) is not None)
 
 
-def _rows_of(run):
-    return [row for frame in (run.points, run.filled) for row in frame.to_dict("records")]
+def rows_of(run):
+    return [row for frame in run.frames for row in frame.to_dict("records")]
 
 
 def collect(runs):
@@ -79,9 +79,12 @@ def collect(runs):
     found = {}
     for number, run in enumerate(runs):
         by_id = collections.defaultdict(list)
+        measure = run.manifest["spec"].get("measure", {})
         for sample in run.samples.to_dict("records"):
-            by_id[sample["point_id"]].append(sample | {"unit_run": number})
-        for row in _rows_of(run):
+            # Before processes were recorded, all rounds of a run came from one.
+            process = sample["process"] if "processes" in measure else 0
+            by_id[sample["point_id"]].append(sample | {"unit_run": number, "process": process})
+        for row in rows_of(run):
             key = key_of(row)
             if key not in found:
                 found[key] = [row, row["status"], row["reason"], []]
@@ -101,6 +104,13 @@ def match(runs_a, runs_b):
 
 
 # --- From samples to what is compared ---
+
+def _mode(row):
+    """The mode, with what else makes the machine's speed another one."""
+    point = json.loads(row["question"])
+    return "".join([row["mode"], *(f", {name} {point[name]}" for name in ("pages", "threads")
+                                   if point.get(name) is not None)])
+
 
 def _level(size_bytes, caches):
     sizes = sorted({cache.size_bytes for cache in caches if cache.type != "instruction"})
@@ -130,7 +140,7 @@ def time_table(points, runs_a, runs_b):
         y = numpy.array([[numpy.nanmean(line[c]) if not numpy.isnan(line[c]).all() else math.nan
                           for c in columns] for line in y]).reshape(len(points), len(runs))
         is_b = numpy.array([side for side, _ in runs], bool)
-    rows = [regression.Row(filter=point.row["filter"], mode=point.row["mode"],
+    rows = [regression.Row(filter=point.row["filter"], mode=_mode(point.row),
                            cache_level=_level(point.row["size_bytes"], runs_a[0].caches),
                            is_baseline=point.row["filter"] in selection.BASELINES,
                            builds=point.row["mode"] in _MODES_THAT_BUILD) for point in points]
@@ -144,7 +154,8 @@ def builds_of(points):
     for point in points:
         question = json.loads(point.key[0])
         filter_ = json.dumps({name: question.get(name) for name in (
-            "filter", "preset", "params", "keys", "key_set", "fill", "hashing")}, sort_keys=True)
+            "filter", "preset", "params", "keys", "key_set", "fill", "hashing", "pages")},
+            sort_keys=True)
         entry = grouped.setdefault(filter_, (point, ({}, {})))
         for side in (0, 1):
             for sample in point.samples[side]:

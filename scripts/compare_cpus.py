@@ -39,6 +39,7 @@ EXIT_USAGE, EXIT_WRONG, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 2, 3, 5, 6
 BASELINE = "blocked_bloom"
 MOST_EXAMPLES = 3
 MOST_SWAPS_SHOWN = 20
+HUGE_PAGES_ALIKE = 0.05  # a difference of shares that is not worth a word
 
 
 class Refused(Exception):
@@ -100,7 +101,19 @@ def facts(machine):
         "transparent_huge_pages": _at(environment, "pages", "transparent_huge_pages"),
         **{name: _at(manifest, "provenance", name) for name in (
             "git_commit", "git_dirty", "compiler", "flags", "build_type")},
+        "points": sum(row["status"] == "ok" for row in machine.rows),
+        "unstable_points": sum(row["stable"] is False for row in machine.rows),
+        "huge_page_share": _huge_page_share(machine),
     }
+
+
+def _huge_page_share(machine):
+    """Of the samples of tables of at least a huge page of 2 MiB the share that got one or more;
+    None where it is not known."""
+    samples = machine.run.samples
+    large = machine.points[machine.points["size_bytes"] >= 2 << 20]["point_id"]
+    got = samples["huge_page_bytes"][samples["point_id"].isin(set(large))].dropna()
+    return float((got > 0).mean()) if len(got) else None
 
 
 # --- Answers ---
@@ -311,8 +324,18 @@ def notes(side):
         if len(set(values.values())) > 1:
             said.append(f"The runs have different {what}: " + "; ".join(
                 f"{machine}: {value}" for machine, value in values.items()) + ".")
+    pages = {fact["machine"]: fact["huge_page_share"] for fact in every}
+    known = [share for share in pages.values() if share is not None]
+    if known and (len(known) < len(pages) or max(known) - min(known) > HUGE_PAGES_ALIKE):
+        said.append("Large tables did not lie in huge pages alike, which moves their times and their "
+                    "floors: " + "; ".join(
+                        f"{machine}: " + ("unknown" if share is None else f"{100 * share:.0f} %")
+                        for machine, share in pages.items()) + " of the samples.")
     for fact in every:
         machine, cpu = fact["machine"], fact["cpu"]
+        if fact["unstable_points"]:
+            said.append(f"{machine}: {fact['unstable_points']} of {fact['points']} points are "
+                        "unstable: the run ended before their intervals were as narrow as asked.")
         if fact["git_dirty"] is not False:
             said.append(f"{machine}: the program was built from a tree with changes of its own"
                         + ("." if fact["git_dirty"] else ", or it is not known whether."))
@@ -420,6 +443,8 @@ def _point_text(point):
 def _measured_text(value):
     if value["value"] is None:
         raise ratios.Unknown(value["reason"])
+    if value["low"] == value["high"] == value["value"]:  # the baseline over itself
+        return headline.number(value["value"])
     low, high = (math.nan if value[end] is None else value[end] for end in ("low", "high"))
     return str(ratios.Measured(value["value"], low, high))
 
@@ -439,9 +464,11 @@ def _main_contexts(contexts):
 
 
 def _sorted(entries, name):
-    """By keys, mode and share of absent keys, and as they came."""
+    """By keys, mode and share of absent keys, filters by name and then the floor."""
     return sorted(entries, key=lambda entry: (
-        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0)))
+        entry[name]["keys"], entry[name]["mode"], -(entry[name].get("negative_share") or 0),
+        entry[name].get("filter") in selection.BASELINES, entry[name].get("filter", ""),
+        json.dumps(entry[name].get("params"), sort_keys=True)))
 
 
 def _table(rows, text_columns):
@@ -622,15 +649,16 @@ def markdown(document, everything=False):
 
 # --- CSV ---
 
-CSV_COLUMNS = ("quantity", "machine", "other_machine", "keys", "key_set", "fill", "mode",
-               "negative_share", "hashing", "filter", "preset", "params", "target", "value", "low",
-               "high", "reason")
+CSV_COLUMNS = ("quantity", "machine", "other_machine", "keys", "key_set", "fill", "pages",
+               "threads", "mode", "negative_share", "hashing", "filter", "preset", "params", "target",
+               "value", "low", "high", "reason")
 
 
 def _csv_rows(document):
     def common(point):
         row = {name: point.get(name) for name in (
-            "keys", "fill", "mode", "negative_share", "hashing", "filter", "preset")}
+            "keys", "fill", "pages", "threads", "mode", "negative_share", "hashing", "filter",
+            "preset")}
         row["key_set"] = json.dumps(point["key_set"], sort_keys=True)
         return row | {"params": json.dumps(point["params"], sort_keys=True)
                       if "params" in point else None}

@@ -125,9 +125,9 @@ def private_texts(path, host=None):
 def _incomplete(run):
     """What a kept run must not lack."""
     problems = list(run.notes)
-    points = {row["point_id"] for frame in (run.points, run.filled)
+    points = {row["point_id"] for frame in run.frames
               for row in frame.to_dict("records")}
-    asked = {row["question"] + row["target"] for frame in (run.points, run.filled)
+    asked = {row["question"] + row["target"] for frame in run.frames
              for row in frame.to_dict("records")}
     planned = run.manifest["spec"].get("points", [])
     lacking = [point for point in planned
@@ -173,7 +173,7 @@ def check(path, any_spec=False, host=None, most_samples=None):
     incomplete = _incomplete(run)
     if incomplete:
         raise Unfit(incomplete, EXIT_INCOMPLETE)
-    for frame in (run.points, run.filled):
+    for frame in run.frames:
         wrong = frame[frame["status"] == "wrong_answers"]
         if len(wrong):
             first = wrong.iloc[0]
@@ -200,7 +200,7 @@ def remarks(run):
         lines = [f"doctor: {finding['state']}: {finding['check']}: {finding['found']}"
                  for finding in findings if finding["state"] != "pass"]
     statuses = collections.Counter(
-        (row["status"], row["reason"]) for frame in (run.points, run.filled)
+        (row["status"], row["reason"]) for frame in run.frames
         for row in frame.to_dict("records") if row["status"] != "ok")
     return lines + [f"{count} points are {status}: {reason}"
                     for (status, reason), count in statuses.most_common()]

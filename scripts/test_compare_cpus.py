@@ -341,6 +341,31 @@ def test_what_the_runs_do_not_share_is_said(tmp_path, run):
     assert "frequency control unknown" in out
 
 
+def test_unstable_points_are_counted(tmp_path, two, run):
+    entries = points()
+    for entry in [e for e in entries if e["ns_per_op"]][:3]:
+        entry["stability"] = {"asked_width": 0.02, "width": 0.07, "stable": False}
+    code, out, _ = run(two[0], write(tmp_path / "b", OTHER, entries))
+    assert code == 0 and out.count("unstable") == 1
+    assert f"{OTHER}: 3 of {len(entries)} points are unstable" in out
+
+
+@pytest.mark.parametrize("pages,says", [
+    ((4 << 20, 0), ("100 %", "0 %")), ((4 << 20, None), ("100 %", "unknown")),
+    ((4 << 20, 2 << 20), None), ((None, None), None), ((0, 0), None)])
+def test_huge_pages_that_not_all_obtained_are_said(tmp_path, run, pages, says):
+    runs = [write(tmp_path, machine, points(keys=(10_000, 10_000_000), shares=(1.0,)))
+            for machine in (ONE, OTHER)]
+    for path, huge in zip(runs, pages):
+        # Small tables have none anyway.
+        change_samples(path, lambda sample, h=huge: sample["health"] and sample["health"].update(
+            huge_page_bytes=h if sample["point"]["keys"] > 10_000 else 0))
+    code, out, _ = run(*runs)
+    assert code == 0 and ("huge pages alike" in out) == (says is not None)
+    if says:
+        assert f"{ONE}: {says[0]}; {OTHER}: {says[1]} of the samples" in out
+
+
 def test_csv_has_a_line_per_number(two, run):
     code, out, _ = run("--csv", *two)
     rows = list(csv.DictReader(io.StringIO(out)))

@@ -25,8 +25,8 @@ std::optional<int> DefaultCpu(const std::vector<int>& allowed_cpus,
 // of each core before a second one, the fastest kind of cores first, DefaultCpu at the head. As many
 // as may be busy at once: of the allowed ones no more than the whole CPUs of
 // `environment.cgroup_cpu_quota`. Where /sys tells no siblings, each CPU counts as a core.
-std::vector<int> ThreadCpus(const std::vector<int>& allowed_cpus, const nlohmann::json& environment,
-                            const SystemFiles& files);
+std::vector<int> ThreadCpus(const std::vector<int>& allowed_cpus,
+                            const nlohmann::json& environment, const SystemFiles& files);
 
 // Binds the calling thread (and threads that it starts later) to `cpu`, also to one that an earlier
 // call or taskset excluded: ask AllowedCpus first. Returns nullopt when the thread runs there now,

@@ -86,8 +86,8 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
 // Estimates the time anew, by costs of this machine.
 void EstimateTime(Plan& plan);
 
-// The case of points that share one, as a plan has it but for its `thread_cpus`, over keys that were
-// opened for them. The error starts with the filter's name.
+// The case of points that share one, as a plan has it but for its `thread_cpus`, over keys that
+// were opened for them. The error starts with the filter's name.
 Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set);
 
 // The order in which the cases of a round are visited: for even rounds a shuffle drawn from

@@ -187,7 +187,7 @@ TEST(MakePlan, PagesMakeCasesAndThreadsMakePoints) {
     EXPECT_EQ(work.points.size(), 1u + 2 + 2 + 1);
     for (const Point& point : work.points) {
       EXPECT_EQ(point.pages, work.pages);
-      if (point.threads) EXPECT_TRUE(MayHaveThreads(point.mode));
+      EXPECT_TRUE(!point.threads || MayHaveThreads(point.mode));
       const nlohmann::json json = PointToJson(point);
       EXPECT_EQ(json.contains("pages"), point.pages.has_value());
       EXPECT_EQ(json.contains("threads"), point.threads.has_value());

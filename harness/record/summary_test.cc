@@ -430,8 +430,8 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
   EXPECT_EQ(
       header,
       "point_id,filter,preset,params.bits_per_key,params.k,params.layout,params.width,keys,"
-      "key_set.kind,mode,fill,negative_share,hashing,target,pages,threads,status,reason,rounds,passes,"
-      "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
+      "key_set.kind,mode,fill,negative_share,hashing,target,pages,threads,status,reason,rounds,"
+      "passes,ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
       "stability.asked_width,stability.width,stability.stable,variance_shares.process,"
       "variance_shares.build,variance_shares.pass,variance_shares_reason,clusters.centers_ns,"
       "clusters.shares,clusters.explained_by,clusters_reason,"
@@ -442,8 +442,8 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
       "peak_build_bytes_per_key_reason");
   EXPECT_THAT(first,
               HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
-                        "avx2,,,ok,,2,6,1.375,1.3125,1.4375,0.8,1.25,,,,,,,no process has two builds,,,,"
-                        "one mode explains the values,,,"));
+                        "avx2,,,ok,,2,6,1.375,1.3125,1.4375,0.8,1.25,,,,,,,"
+                        "no process has two builds,,,,one mode explains the values,,,"));
   EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
   EXPECT_THAT(second, HasSubstr(",ribbon,,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
   EXPECT_THAT(csv, HasSubstr(",skipped,\"needs 8 GiB,\nhas 4\",1,0,,,,,,"));

@@ -152,7 +152,8 @@ TEST(CaseRoundThreads, EachAsksItsOwnStreamOfTheOneFilter) {
       EXPECT_EQ(sample.threads->cpus, std::vector<int>(before.begin(), before.begin() + 2));
       ASSERT_EQ(sample.threads->slowest_seconds.size(), sample.ns_per_op.size());
       for (size_t pass = 0; pass < sample.ns_per_op.size(); ++pass) {
-        EXPECT_DOUBLE_EQ(sample.ns_per_op[pass] * static_cast<double>(*sample.operations_per_pass),
+        EXPECT_DOUBLE_EQ(sample.ns_per_op[pass] *
+                             static_cast<double>(*sample.operations_per_pass),
                          sample.threads->slowest_seconds[pass] * 1e9);
       }
       EXPECT_TRUE(sample.health.at("cpu").is_null());

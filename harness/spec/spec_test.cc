@@ -138,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"pages\": [\"4k\", \"hugetbl\"]}]}",
                 "my.json:2: sweeps[0].pages[1]: ", "did you mean 'hugetlb'?"},
         BadSpec{"PagesTwice",
-                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"pages\": [\"default\", \"default\"]}]}",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n"
+                "\"pages\": [\"default\", \"default\"]}]}",
                 "my.json:2: sweeps[0].pages[1]: ", "stands twice"},
         BadSpec{"ThreadsNone", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"threads\": [2, 0]}]}",
                 "my.json:2: sweeps[0].threads[1]: ", "whole number in 1.."},
