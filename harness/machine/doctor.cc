@@ -173,7 +173,7 @@ Verdict ExamineSmt(const Machine& machine) {
   constexpr double kBusy = 0.05;
   const Fact<int64_t> cpu = machine.Cpu();
   if (!cpu.known()) return Unknown(cpu.reason(), kSeeReason);
-  const Fact<json> cores = machine.Get<json>("topology/core_threads");
+  const Fact<json> cores = machine.Get<json>("core_threads");
   if (!cores.known()) return Unknown(cores.reason(), kSeeReason);
   std::optional<std::vector<int64_t>> siblings;
   for (const json& core : cores.value()) {

@@ -191,7 +191,8 @@ TEST(EnvironmentTest, AmdServer) {
             "microarchitecture": "zen3", "microcode": "0xa0011d1",
             "flags": ["sse4_2", "avx", "avx2", "constant_tsc"]},
     "topology": {"packages": 1, "cores": 2, "hardware_threads": 4, "threads_per_core": 2,
-                 "core_threads": [[0, 2], [1, 3]], "numa_nodes": 1, "smt_active": true},
+                 "numa_nodes": 1, "smt_active": true},
+    "core_threads": [[0, 2], [1, 3]],
     "caches": [
       {"level": 1, "type": "data", "size_bytes": 32768, "line_bytes": 64, "shared_by": 2,
        "instances": 2},
