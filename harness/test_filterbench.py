@@ -583,3 +583,27 @@ def test_fills_that_mean_nothing_are_refused(tmp_path, fills):
     done = filterbench("plan", write_spec(tmp_path, spec))
     assert done.returncode == 2
     assert "tiny.json:1: sweeps[0].fills" in done.stderr
+
+
+def test_doctor_exits_with_4_exactly_where_a_check_fails():
+    done = filterbench("doctor", "--json")
+    report = json.loads(done.stdout)
+    states = [finding["state"] for finding in report["findings"]]
+    assert done.returncode == (4 if "fail" in states else 0)
+    assert report["fit"] == ("fail" not in states)
+    assert len(states) == len({finding["check"] for finding in report["findings"]})
+    assert all(finding["remedy"] for finding in report["findings"] if finding["state"] != "pass")
+    assert report["activity"]["cpu"] in os.sched_getaffinity(0)
+
+
+def test_doctor_counts_the_states_in_its_last_line():
+    done = filterbench("doctor")
+    *_, last = done.stdout.splitlines()
+    assert ("unfit" in last) == (done.returncode == 4)
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_doctor_refuses_a_cpu_that_it_may_not_use():
+    done = filterbench("doctor", "--cpu", 65535)
+    assert done.returncode == 2
+    assert "65535" in done.stderr and not done.stdout

@@ -153,5 +153,48 @@ TEST(CgroupTest, MemoryLimit) {
   EXPECT_EQ(CgroupMemoryLimitBytes(files).value(), 536870912);
 }
 
+TEST(CgroupCpuThrottlingTest, SumsAllVisibleLevels) {
+  const FixtureTree tree;
+  const SystemFiles files(tree.root());
+  tree.Write("/proc/self/cgroup", "0::/a/b\n");
+  tree.Write("/proc/self/mountinfo", kV2Mount);
+  tree.Write("/sys/fs/cgroup/a/b/cgroup.procs", "1\n");
+  EXPECT_EQ(CgroupCpuThrottling(files).reason(), "no group that is visible counts throttling");
+
+  tree.Write("/sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+  tree.Write("/sys/fs/cgroup/a/cpu.stat",
+             "usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 7\n");
+  tree.Write("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  tree.Write("/sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 1\nthrottled_usec 3\n");
+  // Without the controller: says nothing about throttling, and need not.
+  tree.Write("/sys/fs/cgroup/cpu.stat", "usage_usec 5\n");
+  const Fact<CgroupThrottling> throttling = CgroupCpuThrottling(files);
+  ASSERT_TRUE(throttling.known()) << throttling.reason();
+  EXPECT_EQ(throttling.value().throttled_periods, 3);
+  EXPECT_EQ(throttling.value().throttled_ns, 10000);
+
+  for (const char* damaged :
+       {"nr_throttled\n", "nr_throttled 2\n", "garbage\n", "nr_throttled -1\nthrottled_usec 7\n",
+        "nr_throttled 1\nthrottled_usec 99999999999999999999\n"}) {
+    tree.Write("/sys/fs/cgroup/a/cpu.stat", damaged);
+    EXPECT_EQ(CgroupCpuThrottling(files).reason(),
+              "/sys/fs/cgroup/a/cpu.stat does not tell how often it was throttled");
+  }
+  tree.Write("/sys/fs/cgroup/a/cpu.stat", "");
+  EXPECT_EQ(CgroupCpuThrottling(files).reason(), "/sys/fs/cgroup/a/cpu.stat is empty");
+}
+
+TEST(CgroupCpuThrottlingTest, NanosecondsInV1) {
+  const FixtureTree tree;
+  tree.Write("/proc/self/cgroup", "4:cpu,cpuacct:/docker\n0::/y\n");
+  tree.Write("/proc/self/mountinfo", kV1Mount);
+  tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/cpu.stat",
+             "nr_periods 5\nnr_throttled 4\nthrottled_time 1234\n");
+  const Fact<CgroupThrottling> throttling = CgroupCpuThrottling(SystemFiles(tree.root()));
+  ASSERT_TRUE(throttling.known()) << throttling.reason();
+  EXPECT_EQ(throttling.value().throttled_periods, 4);
+  EXPECT_EQ(throttling.value().throttled_ns, 1234);
+}
+
 }  // namespace
 }  // namespace filterbench

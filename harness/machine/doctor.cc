@@ -95,11 +95,15 @@ bool IsOneOf(std::string_view word, std::initializer_list<std::string_view> word
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
+// A file of its own, read after /etc/default/grub and after those of Debian's cloud images, which
+// set the variable anew.
 std::string KernelParameterCommand(std::string_view parameter) {
   return fmt::format(
-      "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"' >> /etc/default/grub\n"
+      "mkdir -p /etc/default/grub.d\n"
+      "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"' \\\n"
+      "  > /etc/default/grub.d/zz-{}.cfg\n"
       "update-grub && reboot",
-      parameter);
+      parameter, parameter.substr(0, parameter.find('=')));
 }
 
 constexpr char kTopCommand[] = "top -b -n 1 -o %CPU | head -n 15";
@@ -169,7 +173,7 @@ Verdict ExamineSmt(const Machine& machine) {
   constexpr double kBusy = 0.05;
   const Fact<int64_t> cpu = machine.Cpu();
   if (!cpu.known()) return Unknown(cpu.reason(), kSeeReason);
-  const Fact<json> cores = machine.Get<json>("topology/core_threads");
+  const Fact<json> cores = machine.Get<json>("core_threads");
   if (!cores.known()) return Unknown(cores.reason(), kSeeReason);
   std::optional<std::vector<int64_t>> siblings;
   for (const json& core : cores.value()) {
@@ -792,7 +796,8 @@ std::string FindingsToText(const std::vector<Finding>& findings) {
     AppendParagraph(report, indent + "why   ", finding.why);
     if (!finding.remedy.empty()) AppendParagraph(report, indent + "mend  ", finding.remedy);
     for (const std::string_view line : SplitLines(finding.command)) {
-      report += fmt::format("{}# {}\n", indent, line);
+      const bool continues = line.starts_with(' ');
+      report += fmt::format("{}{} {}\n", indent, continues ? ' ' : '#', line);
     }
   }
   const auto count = [&counts](FindingState state) { return counts[static_cast<size_t>(state)]; };

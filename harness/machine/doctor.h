@@ -72,7 +72,7 @@ bool Unfit(const std::vector<Finding>& findings);
 // command are null where they are empty.
 nlohmann::json FindingsToJson(const std::vector<Finding>& findings);
 
-// For people, at most 96 columns wide but for long commands; the last line counts the states.
+// For people, at most 96 columns wide; the last line counts the states.
 std::string FindingsToText(const std::vector<Finding>& findings);
 
 }  // namespace filterbench

@@ -193,7 +193,7 @@ Fact<bool> ReadAslrDisabledForProcess(const SystemFiles& files) {
   const Fact<std::string> text = files.Read("/proc/self/personality");
   if (!text.known()) return Fact<bool>::Unknown(text.reason());
   const std::optional<int64_t> flags = ParseInteger(text.value(), 16);
-  if (!flags) {
+  if (!flags || *flags < 0) {
     return Fact<bool>::Unknown(fmt::format("/proc/self/personality holds '{:.40}'", text.value()));
   }
   return Fact<bool>::Known((*flags & kAddrNoRandomize) != 0);
@@ -263,7 +263,14 @@ Fact<bool> ReadOnBattery(const SystemFiles& files) {
     const std::string path = fmt::format("{}/{}/", directory, supply);
     const Fact<std::string> type = files.ReadText(path + "type");
     if (!type.known()) return Fact<bool>::Unknown(type.reason());
-    if (type.value() != "Battery") continue;
+    const std::string& kind = type.value();
+    if (kind == "Mains" || kind == "UPS" || kind == "Wireless" || kind == "BrickID" ||
+        kind.starts_with("USB")) {
+      continue;
+    }
+    if (kind != "Battery") {
+      return Fact<bool>::Unknown(fmt::format("{}type holds '{:.40}'", path, kind));
+    }
     if (files.Exists(path + "scope")) {
       const Fact<std::string> scope = files.ReadText(path + "scope");
       if (!scope.known()) return Fact<bool>::Unknown(scope.reason());

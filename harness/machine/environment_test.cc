@@ -192,6 +192,7 @@ TEST(EnvironmentTest, AmdServer) {
             "flags": ["sse4_2", "avx", "avx2", "constant_tsc"]},
     "topology": {"packages": 1, "cores": 2, "hardware_threads": 4, "threads_per_core": 2,
                  "numa_nodes": 1, "smt_active": true},
+    "core_threads": [[0, 2], [1, 3]],
     "caches": [
       {"level": 1, "type": "data", "size_bytes": 32768, "line_bytes": 64, "shared_by": 2,
        "instances": 2},
@@ -207,7 +208,7 @@ TEST(EnvironmentTest, AmdServer) {
     "hypervisor": "none",
     "mitigations": {"meltdown": "Not affected", "spectre_v2": "Mitigation: Retpolines"},
     "frequency": {"driver": "acpi-cpufreq", "governor": "performance", "boost": false,
-                  "mhz": 2450.123},
+                  "boost_source": "/sys/devices/system/cpu/cpufreq/boost", "mhz": 2450.123},
     "pages": {"transparent_huge_pages": "madvise", "transparent_huge_pages_defrag": "never",
               "transparent_huge_page_bytes": 2097152, "huge_page_bytes": 2097152,
               "huge_pages_total": 3, "huge_pages_free": 1},

@@ -186,18 +186,14 @@ json DescribeTopology(const SystemFiles& files, hwloc_topology_t topology) {
   PutCount(description, "hardware_threads", topology, HWLOC_OBJ_PU);
 
   int threads_per_core = 0;
-  json core_threads = json::array();
   for (hwloc_obj_t core = nullptr;
        (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
     threads_per_core = std::max(threads_per_core, hwloc_bitmap_weight(core->cpuset));
-    core_threads.push_back(CpusOf(core->cpuset));
   }
   if (threads_per_core > 0) {
     description["threads_per_core"] = threads_per_core;
-    description["core_threads"] = std::move(core_threads);
   } else {
     PutUnknown(description, "threads_per_core", "hwloc finds no Core");
-    PutUnknown(description, "core_threads", "hwloc finds no Core");
   }
 
   // hwloc reports one node also where /sys lists none.
@@ -206,6 +202,16 @@ json DescribeTopology(const SystemFiles& files, hwloc_topology_t topology) {
   PutFact(description, "smt_active", ReadSmtActive(files));
   PutFact(description, "core_kinds", CoreKinds(files, topology));
   return description;
+}
+
+Fact<json> CoreThreads(hwloc_topology_t topology) {
+  json cores = json::array();
+  for (hwloc_obj_t core = nullptr;
+       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
+    cores.push_back(CpusOf(core->cpuset));
+  }
+  if (cores.empty()) return Fact<json>::Unknown("hwloc finds no Core");
+  return Fact<json>::Known(std::move(cores));
 }
 
 const char* CacheTypeName(hwloc_obj_cache_type_t type) {
@@ -263,10 +269,12 @@ void PutTopology(const SystemFiles& files, json& environment) {
   const Fact<Topology> topology = LoadTopology(files);
   if (!topology.known()) {
     PutUnknown(environment, "topology", topology.reason());
+    PutUnknown(environment, "core_threads", topology.reason());
     PutUnknown(environment, "caches", topology.reason());
     return;
   }
   environment["topology"] = DescribeTopology(files, topology.value().get());
+  PutFact(environment, "core_threads", CoreThreads(topology.value().get()));
   PutFact(environment, "caches", DescribeCaches(topology.value().get()));
 }
 
