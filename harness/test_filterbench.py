@@ -16,7 +16,7 @@ PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench")
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 TINY = {
-    "measure": {"rounds": 2, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
+    "measure": {"processes": 1, "max_processes": 1, "rounds": 2, "width": None, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
                 "fpr_queries": 10000},
     "sweeps": [{"filters": {"blocked_bloom": {"bits_per_key": [8, 10]}, "touch_lines": {}},
                 "keys": [1000, 5000], "modes": ["build", "lookup_batched", "latency"],
@@ -276,7 +276,7 @@ needs_plugins = pytest.mark.skipif(not (PLUGINS / "misbehaving_plugin.so").exist
 MISBEHAVING = {
     **TINY,
     "plugins": [str(PLUGINS / "misbehaving_plugin.so")],
-    "measure": {**TINY["measure"], "fpr_queries": 1000000, "plugin_seconds": 1},
+    "measure": {**TINY["measure"], "fpr_queries": 1000000, "point_seconds": 1},
     "sweeps": [{"filters": {"flawless": {}, "crashes_in_build": {}, "crashes_in_lookups": {},
                             "never_returns": {}, "denies_a_key": {}, "exits": {}, "prints": {},
                             "states_another_rate": {}, "batch_differs": {}, "blocked_bloom": {},

@@ -147,7 +147,7 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 }  // namespace
 
 json SampleToJson(const Sample& sample) {
-  return {{"schema", "filterbench/sample/1"},
+  json document = {{"schema", "filterbench/sample/1"},
           {"sequence", sample.sequence},
           {"time_utc", sample.time_utc},
           {"point_id", PointId(sample.point)},
@@ -165,6 +165,8 @@ json SampleToJson(const Sample& sample) {
           {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
           {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
           {"health", sample.health}};
+  if (sample.process) document["process"] = *sample.process;
+  return document;
 }
 
 Result<Sample> SampleFromJson(const json& document) {
@@ -175,6 +177,7 @@ Result<Sample> SampleFromJson(const json& document) {
   reader.Read("time_utc", sample.time_utc);
   reader.Read("round", sample.round);
   reader.Read("seed", sample.seed);
+  if (document.contains("process")) reader.Read("process", sample.process);
   for (size_t i = 0; i < std::size(kSampleStatusNames); ++i) {
     if (document["status"] == kSampleStatusNames[i]) sample.status = static_cast<SampleStatus>(i);
   }

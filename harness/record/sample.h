@@ -71,6 +71,8 @@ struct Sample {
   std::string time_utc;   // see FormatUtc
   Point point;
   uint32_t round = 0;  // which build of the filter, from 0
+  // Which process of the run measured it, from 0; nothing in records older than the field.
+  std::optional<uint32_t> process;
   uint64_t seed = 0;   // of that build
   SampleStatus status = SampleStatus::kOk;
   std::string reason;  // empty if and only if ok
