@@ -211,6 +211,37 @@ json TimeToJson(const Group& group) {
           {"min", *std::min_element(group.ns_per_op.begin(), group.ns_per_op.end())}};
 }
 
+// Adds `counters`, the median of each over the samples that have it, where any was asked for. Names
+// that share a reason for having none share its text.
+void PutCounters(const Group& group, json& entry) {
+  std::map<std::string, std::vector<double>> values;
+  std::map<std::string, std::string> reasons;
+  for (const Sample* sample : group.samples) {
+    for (const auto& [name, counter] : sample->counters.items()) {
+      std::vector<double>& known = values[name];
+      if (counter["per_op"].is_null()) {
+        reasons.emplace(name, counter["reason"]);
+      } else {
+        known.push_back(counter["per_op"]);
+      }
+    }
+  }
+  if (values.empty() || group.status != SampleStatus::kOk) return;
+  std::map<std::string, std::string> names_by_reason;
+  for (const auto& [name, known] : values) {
+    const std::optional<double> median = Median(known);
+    entry["counters"][name] = median ? json(*median) : json();
+    if (median) continue;
+    std::string& names = names_by_reason[reasons[name]];
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  std::string text;
+  for (const auto& [reason, names] : names_by_reason) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", names, reason);
+  }
+  if (!text.empty()) entry["counters_reason"] = text;
+}
+
 json EntryToJson(const Group& group, const std::vector<Group>& groups) {
   std::set<uint32_t> rounds;
   std::vector<double> build_ns_per_key;
@@ -244,6 +275,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
                 {"filter_digest", std::move(filter_digests)},
                 {"answers_digest", std::move(answers_digests)}};
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
+  PutCounters(group, entry);
   if (const Result<Floor> floor = FindFloor(group, groups)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
                       {"ratio", *group.median_ns / floor->ns_per_op},
@@ -313,6 +345,8 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "ns_per_op.high",
                                          "ns_per_op.confidence",
                                          "ns_per_op.min",
+                                         "counters.*",
+                                         "counters_reason",
                                          "floor.ns_per_op",
                                          "floor.ratio",
                                          "floor.from",

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 namespace filterbench {
 namespace {
@@ -35,8 +37,18 @@ double SecondsOf(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-uint64_t IterationsFor(double one_seconds, double pass_seconds) {
+// `time_one` runs one iteration and returns its seconds. A single one that is interrupted would
+// make all passes too short, so the fastest of some counts, unless one takes as long as a pass.
+uint64_t IterationsFor(double pass_seconds, const std::function<double()>& time_one) {
   constexpr double kMaxIterations = 1e9;
+  constexpr int kMaxTries = 3;
+  double one_seconds = std::numeric_limits<double>::infinity();
+  double total_seconds = 0;
+  for (int i = 0; i == 0 || (i < kMaxTries && total_seconds < pass_seconds); ++i) {
+    const double seconds = time_one();
+    one_seconds = std::min(one_seconds, seconds);
+    total_seconds += seconds;
+  }
   return static_cast<uint64_t>(
       std::clamp(std::ceil(pass_seconds / std::max(one_seconds, 1e-9)), 1.0, kMaxIterations));
 }
@@ -71,9 +83,12 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
     measured.mismatches = 1;
     return measured;
   }
-  const double one_seconds = SecondsOf([&] { measured.last_result = iteration(); });
-  const uint64_t iterations = IterationsFor(one_seconds, options.pass_seconds);
+  const uint64_t iterations = IterationsFor(options.pass_seconds, [&] {
+    return SecondsOf([&] { measured.last_result = iteration(); });
+  });
+  if (options.counters != nullptr) options.counters->Begin();
   Run(options, iterations, /*manual_time=*/false, measured, [&](benchmark::State& state) {
+    if (options.counters != nullptr) options.counters->Resume();
     for (auto _ : state) {
       const uint64_t result = iteration();
       benchmark::DoNotOptimize(result);
@@ -82,17 +97,36 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
         measured.last_result = result;
       }
     }
+    if (options.counters != nullptr) options.counters->Pause();
   });
   return measured;
 }
 
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration) {
   Measured measured;
-  const uint64_t iterations = IterationsFor(iteration(), options.pass_seconds);
+  const uint64_t iterations = IterationsFor(options.pass_seconds, iteration);
+  if (options.counters != nullptr) options.counters->Begin();
   Run(options, iterations, /*manual_time=*/true, measured, [&](benchmark::State& state) {
     for (auto _ : state) state.SetIterationTime(iteration());
   });
   return measured;
+}
+
+std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& clock_step_ns) {
+  if (!clock_step_ns.known()) {
+    return fmt::format("the resolution of the clock is not known: {}", clock_step_ns.reason());
+  }
+  const double shortest_ns = *std::min_element(seconds.begin(), seconds.end()) * 1e9;
+  if (shortest_ns >= static_cast<double>(kMinPassSteps * clock_step_ns.value())) return {};
+  return fmt::format("a pass took {:.6g} ns, less than {} steps of the clock of {} ns", shortest_ns,
+                     kMinPassSteps, clock_step_ns.value());
+}
+
+double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns) {
+  constexpr int64_t kMargin = 4;
+  if (!clock_step_ns.known()) return asked_seconds;
+  return std::max(asked_seconds,
+                  static_cast<double>(kMargin * kMinPassSteps * clock_step_ns.value()) * 1e-9);
 }
 
 }  // namespace filterbench
