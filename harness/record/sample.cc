@@ -148,23 +148,23 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 
 json SampleToJson(const Sample& sample) {
   json document = {{"schema", "filterbench/sample/1"},
-          {"sequence", sample.sequence},
-          {"time_utc", sample.time_utc},
-          {"point_id", PointId(sample.point)},
-          {"point", PointToJson(sample.point)},
-          {"round", sample.round},
-          {"seed", sample.seed},
-          {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
-          {"reason", sample.reason.empty() ? json() : json(sample.reason)},
-          {"ns_per_op", sample.ns_per_op},
-          {"operations_per_pass", OrNull(sample.operations_per_pass)},
-          {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
-          {"stream_lookups", OrNull(sample.stream_lookups)},
-          {"positives", OrNull(sample.positives)},
-          {"positives_expected", OrNull(sample.positives_expected)},
-          {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
-          {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
-          {"health", sample.health}};
+                   {"sequence", sample.sequence},
+                   {"time_utc", sample.time_utc},
+                   {"point_id", PointId(sample.point)},
+                   {"point", PointToJson(sample.point)},
+                   {"round", sample.round},
+                   {"seed", sample.seed},
+                   {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
+                   {"reason", sample.reason.empty() ? json() : json(sample.reason)},
+                   {"ns_per_op", sample.ns_per_op},
+                   {"operations_per_pass", OrNull(sample.operations_per_pass)},
+                   {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
+                   {"stream_lookups", OrNull(sample.stream_lookups)},
+                   {"positives", OrNull(sample.positives)},
+                   {"positives_expected", OrNull(sample.positives_expected)},
+                   {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
+                   {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
+                   {"health", sample.health}};
   if (sample.process) document["process"] = *sample.process;
   if (!sample.counters.is_null()) document["counters"] = sample.counters;
   return document;
@@ -176,9 +176,9 @@ Result<Sample> SampleFromJson(const json& document) {
   Reader reader(document, "");
   reader.Read("sequence", sample.sequence);
   reader.Read("time_utc", sample.time_utc);
+  if (document.contains("process")) reader.Read("process", sample.process);
   reader.Read("round", sample.round);
   reader.Read("seed", sample.seed);
-  if (document.contains("process")) reader.Read("process", sample.process);
   for (size_t i = 0; i < std::size(kSampleStatusNames); ++i) {
     if (document["status"] == kSampleStatusNames[i]) sample.status = static_cast<SampleStatus>(i);
   }

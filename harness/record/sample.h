@@ -70,9 +70,10 @@ struct Sample {
   uint64_t sequence = 0;  // position in the run, from 0
   std::string time_utc;   // see FormatUtc
   Point point;
-  uint32_t round = 0;  // which build of the filter, from 0
-  // Which process of the run measured it, from 0; nothing in records older than the field.
+  // Which process of the run measured it, from 0. Nothing in older records: each round then counts
+  // as a process of its own.
   std::optional<uint32_t> process;
+  uint32_t round = 0;  // which build of the filter, from 0, over all processes
   uint64_t seed = 0;   // of that build
   SampleStatus status = SampleStatus::kOk;
   std::string reason;  // empty if and only if ok

@@ -12,8 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "harness/statistics.h"
-
 namespace filterbench {
 namespace {
 
@@ -27,6 +25,7 @@ struct Group {
   SampleStatus status = SampleStatus::kOk;
   std::string reason;
   std::vector<double> ns_per_op;      // all passes
+  NestedValues nested_ns_per_op;      // the same
   std::optional<double> median_ns;    // only if the status is ok
   std::optional<uint64_t> size_bytes;
   std::optional<double> bits_per_key;
@@ -58,6 +57,7 @@ std::vector<Group> GroupByPoint(std::span<const Sample> samples) {
                              sample->ns_per_op.end());
       if (sample->filter) filters.push_back(&*sample->filter);
     }
+    group.nested_ns_per_op = NestTimes(group.samples);
     if (group.status == SampleStatus::kOk) group.median_ns = Median(group.ns_per_op);
     if (filters.empty()) continue;
     // Some structures come out in another size for another seed. A size that one of them really
@@ -203,7 +203,7 @@ json PooledFpr(const Group& group) {
 
 json TimeToJson(const Group& group) {
   if (!group.median_ns) return nullptr;
-  const Interval interval = *MedianInterval(group.ns_per_op);
+  const Interval interval = *NestedMedianInterval(group.nested_ns_per_op);
   return {{"median", *group.median_ns},
           {"low", interval.low},
           {"high", interval.high},
@@ -242,7 +242,50 @@ void PutCounters(const Group& group, json& entry) {
   if (!text.empty()) entry["counters_reason"] = text;
 }
 
-json EntryToJson(const Group& group, const std::vector<Group>& groups) {
+// What the times of all repetitions tell about themselves. `asked_width` is null where none was.
+void AddRepeatability(const Group& group, const json& asked_width, json& entry) {
+  if (!group.median_ns) return;
+  if (asked_width.is_number()) {
+    const Stability stability = *Judge(group.nested_ns_per_op, asked_width.get<double>());
+    entry["stability"] = {{"asked_width", stability.asked_width},
+                          {"width", stability.width},
+                          {"stable", stability.stable}};
+  }
+  entry["variance_shares"] = nullptr;
+  if (const Result<VarianceShares> shares = ShareVariance(group.nested_ns_per_op)) {
+    entry["variance_shares"] = {
+        {"process", shares->process}, {"build", shares->build}, {"pass", shares->pass}};
+  } else {
+    entry["variance_shares_reason"] = shares.error();
+  }
+  entry["clusters"] = nullptr;
+  if (const Result<Clusters> clusters = FindClusters(group.nested_ns_per_op)) {
+    entry["clusters"] = {
+        {"centers_ns", clusters->centers},
+        {"shares", clusters->shares},
+        {"explained_by", kLevelNames[static_cast<size_t>(clusters->explained_by)]}};
+  } else {
+    entry["clusters_reason"] = clusters.error();
+  }
+}
+
+// The medians over the points; null where no point has shares.
+json MedianVarianceShares(const json& points) {
+  std::map<std::string, std::vector<double>> by_level;
+  for (const json& entry : points) {
+    const auto shares = entry.find("variance_shares");
+    if (shares == entry.end() || shares->is_null()) continue;
+    for (const auto& [level, share] : shares->items()) {
+      by_level[level].push_back(share.get<double>());
+    }
+  }
+  if (by_level.empty()) return nullptr;
+  json medians = {{"points", by_level.begin()->second.size()}};
+  for (const auto& [level, shares] : by_level) medians[level] = *Median(shares);
+  return medians;
+}
+
+json EntryToJson(const Group& group, const std::vector<Group>& groups, const json& asked_width) {
   std::set<uint32_t> rounds;
   std::vector<double> build_ns_per_key;
   json filter_digests = json::array();
@@ -274,6 +317,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
                 {"fpr", PooledFpr(group)},
                 {"filter_digest", std::move(filter_digests)},
                 {"answers_digest", std::move(answers_digests)}};
+  AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   PutCounters(group, entry);
   if (const Result<Floor> floor = FindFloor(group, groups)) {
@@ -345,6 +389,17 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "ns_per_op.high",
                                          "ns_per_op.confidence",
                                          "ns_per_op.min",
+                                         "stability.asked_width",
+                                         "stability.width",
+                                         "stability.stable",
+                                         "variance_shares.process",
+                                         "variance_shares.build",
+                                         "variance_shares.pass",
+                                         "variance_shares_reason",
+                                         "clusters.centers_ns",
+                                         "clusters.shares",
+                                         "clusters.explained_by",
+                                         "clusters_reason",
                                          "counters.*",
                                          "counters_reason",
                                          "floor.ns_per_op",
@@ -389,15 +444,36 @@ std::vector<std::string> OrderColumns(const std::vector<Row>& rows) {
 
 }  // namespace
 
+NestedValues NestTimes(std::span<const Sample* const> samples) {
+  std::map<uint32_t, std::map<uint32_t, std::vector<double>>> processes;
+  for (const Sample* sample : samples) {
+    std::vector<double>& build =
+        processes[sample->process.value_or(sample->round)][sample->round];
+    build.insert(build.end(), sample->ns_per_op.begin(), sample->ns_per_op.end());
+  }
+  NestedValues nested;
+  for (auto& [process, builds] : processes) {
+    nested.emplace_back();
+    for (auto& [round, passes] : builds) nested.back().push_back(std::move(passes));
+  }
+  return nested;
+}
+
 json Summarise(const json& manifest, std::span<const Sample> samples) {
   const std::vector<Group> groups = GroupByPoint(samples);
+  const json& spec = manifest.at("spec");
+  const json asked_width = spec.value(json::json_pointer("/measure/width"), json());
   json points = json::array();
-  for (const Group& group : groups) points.push_back(EntryToJson(group, groups));
-  return {{"schema", "filterbench/summary/1"},
-          {"run", manifest.at("run")},
-          {"machine", manifest.at("machine")},
-          {"spec", manifest.at("spec").at("name")},
-          {"points", std::move(points)}};
+  for (const Group& group : groups) points.push_back(EntryToJson(group, groups, asked_width));
+  json summary = {{"schema", "filterbench/summary/1"},
+                  {"run", manifest.at("run")},
+                  {"machine", manifest.at("machine")},
+                  {"spec", spec.at("name")}};
+  if (json shares = MedianVarianceShares(points); !shares.is_null()) {
+    summary["variance_shares"] = std::move(shares);
+  }
+  summary["points"] = std::move(points);
+  return summary;
 }
 
 std::string SummaryCsv(const json& summary) {
