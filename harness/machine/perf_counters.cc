@@ -100,7 +100,10 @@ class SystemCalls : public PerfKernel {
 
   int Switch(int leader, bool on) override {
     const unsigned long request = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
-    return ioctl(leader, request, PERF_IOC_FLAG_GROUP) < 0 ? -errno : 0;
+    // Without PERF_IOC_FLAG_GROUP: members stay enabled and go on and off with their leader. With it
+    // they are enabled one by one after a leader that runs already, and Linux 6.18 then schedules
+    // none of them from the second time on.
+    return ioctl(leader, request, 0) < 0 ? -errno : 0;
   }
 
   int Read(int counter, PerfReading& reading) override {

@@ -36,7 +36,7 @@ class PerfKernel {
   // Opens a counter of the calling thread and of threads that it makes later. `leader` is the
   // counter whose group it joins, or -1. Returns a file descriptor.
   virtual int Open(const perf_event_attr& attributes, int leader) = 0;
-  // Switches a whole group on or off; 0 if it worked.
+  // Switches a leader and with it its group on or off; 0 if it worked.
   virtual int Switch(int leader, bool on) = 0;
   virtual int Read(int counter, PerfReading& reading) = 0;
   virtual void Close(int counter) = 0;

@@ -393,6 +393,27 @@ TEST_F(LivePerfCountersTest, SoftwareEvents) {
             counted["page_faults"]["per_op"].get<double>() / 2);
 }
 
+// As for each pass. Members of a group must come back with their leader every time.
+TEST_F(LivePerfCountersTest, CountInEveryPiece) {
+  PerfCounters counters;
+  counters.Begin();
+  double faults = 0;
+  for (int piece = 1; piece <= 3; ++piece) {
+    counters.Resume();
+    TouchPages();
+    counters.Pause();
+    const json counted = counters.PerOperation(1);
+    for (const char* name : kSoftware) {
+      if (counted[name]["per_op"].is_null()) GTEST_SKIP() << counted[name]["reason"];
+      // Software counters need no register: but for the moments of switching they always run.
+      EXPECT_GT(counted[name]["running_share"], 0.9) << name << " in piece " << piece;
+    }
+    const double more = counted["page_faults"]["per_op"].get<double>() - faults;
+    EXPECT_GE(more, kPages / 16.0) << "in piece " << piece;
+    faults += more;
+  }
+}
+
 // Lookups by several threads are counted by the one that starts them.
 TEST_F(LivePerfCountersTest, ThreadsThatAreMadeLaterCount) {
   PerfCounters counters;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+
+#include "harness/machine/clock_step.h"
 
 namespace filterbench {
 namespace {
@@ -31,30 +32,31 @@ class PassCollector : public benchmark::BenchmarkReporter {
   Measured* measured_;
 };
 
+// What a time may really be that reads 0 because it is shorter than a step of the clock.
+double AtLeastAStep(double seconds) {
+  const Fact<int64_t>& step_ns = ClockStepNs();
+  return step_ns.known() ? std::max(seconds, static_cast<double>(step_ns.value()) * 1e-9) : seconds;
+}
+
 double SecondsOf(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// `time_one` runs one iteration and returns its seconds. A single one that is interrupted would
-// make all passes too short, so the fastest of some counts, unless one takes as long as a pass.
-uint64_t IterationsFor(double pass_seconds, const std::function<double()>& time_one) {
+// Passes that take less than this share of what was asked are run again.
+constexpr double kLeastShareOfPass = 0.25;
+
+uint64_t IterationsFor(double one_seconds, double pass_seconds) {
   constexpr double kMaxIterations = 1e9;
-  constexpr int kMaxTries = 3;
-  double one_seconds = std::numeric_limits<double>::infinity();
-  double total_seconds = 0;
-  for (int i = 0; i == 0 || (i < kMaxTries && total_seconds < pass_seconds); ++i) {
-    const double seconds = time_one();
-    one_seconds = std::min(one_seconds, seconds);
-    total_seconds += seconds;
-  }
   return static_cast<uint64_t>(
       std::clamp(std::ceil(pass_seconds / std::max(one_seconds, 1e-9)), 1.0, kMaxIterations));
 }
 
-void Run(const MeasureOptions& options, uint64_t iterations, bool manual_time, Measured& measured,
-         const std::function<void(benchmark::State&)>& body) {
+void RunOnce(const MeasureOptions& options, uint64_t iterations, bool manual_time,
+             Measured& measured, const std::function<void(benchmark::State&)>& body) {
+  measured.seconds.clear();
+  if (options.counters != nullptr) options.counters->Begin();
   benchmark::ClearRegisteredBenchmarks();
   auto* registered = benchmark::RegisterBenchmark(options.name.c_str(), body);
   registered->Iterations(static_cast<benchmark::IterationCount>(iterations))
@@ -72,6 +74,20 @@ void Run(const MeasureOptions& options, uint64_t iterations, bool manual_time, M
   }
 }
 
+// `one_seconds` is an estimate from one iteration, which may have met an interruption or cold memory.
+// Passes that it made far too short tell better.
+void Run(const MeasureOptions& options, double one_seconds, bool manual_time, Measured& measured,
+         const std::function<void(benchmark::State&)>& body) {
+  constexpr int kMaxAttempts = 3;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    RunOnce(options, IterationsFor(AtLeastAStep(one_seconds), options.pass_seconds), manual_time,
+            measured, body);
+    const double shortest = *std::min_element(measured.seconds.begin(), measured.seconds.end());
+    if (measured.mismatches != 0 || shortest >= options.pass_seconds * kLeastShareOfPass) return;
+    one_seconds = AtLeastAStep(shortest) / static_cast<double>(measured.iterations);
+  }
+}
+
 }  // namespace
 
 Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
@@ -83,11 +99,8 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
     measured.mismatches = 1;
     return measured;
   }
-  const uint64_t iterations = IterationsFor(options.pass_seconds, [&] {
-    return SecondsOf([&] { measured.last_result = iteration(); });
-  });
-  if (options.counters != nullptr) options.counters->Begin();
-  Run(options, iterations, /*manual_time=*/false, measured, [&](benchmark::State& state) {
+  const double one_seconds = SecondsOf([&] { measured.last_result = iteration(); });
+  Run(options, one_seconds, /*manual_time=*/false, measured, [&](benchmark::State& state) {
     if (options.counters != nullptr) options.counters->Resume();
     for (auto _ : state) {
       const uint64_t result = iteration();
@@ -104,9 +117,7 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
 
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration) {
   Measured measured;
-  const uint64_t iterations = IterationsFor(options.pass_seconds, iteration);
-  if (options.counters != nullptr) options.counters->Begin();
-  Run(options, iterations, /*manual_time=*/true, measured, [&](benchmark::State& state) {
+  Run(options, iteration(), /*manual_time=*/true, measured, [&](benchmark::State& state) {
     for (auto _ : state) state.SetIterationTime(iteration());
   });
   return measured;
@@ -123,10 +134,9 @@ std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& cl
 }
 
 double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns) {
-  constexpr int64_t kMargin = 4;
   if (!clock_step_ns.known()) return asked_seconds;
-  return std::max(asked_seconds,
-                  static_cast<double>(kMargin * kMinPassSteps * clock_step_ns.value()) * 1e-9);
+  return std::max(asked_seconds, static_cast<double>(kMinPassSteps * clock_step_ns.value()) * 1e-9 /
+                                     kLeastShareOfPass);
 }
 
 }  // namespace filterbench

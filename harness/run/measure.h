@@ -50,7 +50,7 @@ inline constexpr int64_t kMinPassSteps = 1000;
 std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& clock_step_ns);
 
 // What a pass must be asked to take for that: longer, because the number of its iterations is an
-// estimate.
+// estimate. Passes of less than a quarter of what was asked are run again, with a better one.
 double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns);
 
 }  // namespace filterbench

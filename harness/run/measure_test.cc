@@ -48,12 +48,14 @@ TEST(MeasureTimed, OnlyTheSecondsThatAreReturnedCount) {
 }
 
 // One slow build in the beginning, of cold memory, does not make the passes short.
-TEST(MeasureTimed, TheFastestOfSomeTellsTheNumberOfIterations) {
+TEST(MeasureTimed, PassesThatAreFarTooShortAreRunAgain) {
   int calls = 0;
   const Measured measured =
       MeasureTimed({.name = "x", .passes = 2, .pass_seconds = 1.0},
                    [&] { return ++calls == 1 ? 0.9 : 0.05; });
   EXPECT_EQ(measured.iterations, 20u);
+  EXPECT_EQ(measured.seconds.size(), 2u) << "only those of the last attempt";
+  EXPECT_EQ(calls, 1 + 2 * 2 + 2 * 20);
 }
 
 // Writes down when groups are switched: '(' on, ')' off.
@@ -97,6 +99,13 @@ TEST(MeasureTimed, CountersAreBegunBeforeThePasses) {
     return 1.0;
   });
   EXPECT_EQ(log, "i|ii");
+  log.clear();
+  int calls = 0;
+  MeasureTimed({.name = "x", .passes = 1, .pass_seconds = 8, .counters = &counters}, [&] {
+    log += 'i';
+    return ++calls == 1 ? 8.0 : 1.0;
+  });
+  EXPECT_EQ(log, "i|i|iiiiiiii") << "begun again with the second attempt";
 }
 
 // Case F3: a pass must last for a thousand steps of the clock, of which this one has whole
