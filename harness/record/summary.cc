@@ -366,7 +366,7 @@ void Flatten(const json& value, const std::string& path, Row& row) {
   }
 }
 
-// The order of columns; "x.*" stands for all that begin with "x.". Those of a file whether a point
+// The order of columns; "x*" stands for all that begin with "x". Those of a file whether a point
 // has them or not, but for the parameters; others follow by name.
 constexpr std::string_view kColumns[] = {"point_id",
                                          "filter",
@@ -400,8 +400,7 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "clusters.shares",
                                          "clusters.explained_by",
                                          "clusters_reason",
-                                         "counters.*",
-                                         "counters_reason",
+                                         "counters*",
                                          "floor.ns_per_op",
                                          "floor.ratio",
                                          "floor.from",
