@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export. Data goes to stdout, talk to
-// stderr.
+// The front door: filterbench list | plan | run | verify | doctor | export, and what front_door.h
+// hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -21,11 +21,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "filters/nearest_name.h"
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
+#include "harness/front_door.h"
+#include "harness/machine/activity.h"
 #include "harness/machine/cpu_affinity.h"
+#include "harness/machine/doctor.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
+#include "harness/machine/system_files.h"
 #include "harness/plan/plan.h"
 #include "harness/plan/select.h"
 #include "harness/process/isolated.h"
@@ -48,6 +53,7 @@ using nlohmann::json;
 constexpr int kExitOk = 0;
 constexpr int kExitUsage = 2;
 constexpr int kExitWrongAnswers = 3;
+constexpr int kExitUnfit = 4;
 constexpr int kExitIncomplete = 5;
 constexpr int kExitInterrupted = 130;
 
@@ -206,7 +212,8 @@ Result<Ready> Prepare(const SweepOptions& options,
   }
   json environment = ReadEnvironment();
   const uint64_t limit = memory_limit_bytes.value_or(AvailableMemoryBytes(environment));
-  Result<Plan> plan = MakePlan(*spec, limit);
+  Result<Plan> plan = MakePlan(*spec, limit,
+                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")));
   if (!plan) return Error{plan.error()};
   EstimateTime(*plan);
   return Ready{std::move(*spec), std::move(*plan), std::move(environment), limit};
@@ -260,9 +267,11 @@ int PrintPlan(const SweepOptions& options, bool as_json) {
   }
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
-    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
-               work.keys, fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
-               Duration(work.seconds));
+    const std::string pages =
+        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)]) : "";
+    fmt::print("{} {} keys{}{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
+               work.keys, fill, pages, work.params.dump(), work.points.size(),
+               work.memory_bytes >> 20, Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);
@@ -322,7 +331,8 @@ std::optional<Error> WhyNotResumed(const Resumed& resumed, const Ready& ready,
 }
 
 Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& results_root,
-                                     const json& provenance, std::optional<int> cpu) {
+                                     const json& provenance, const std::vector<Finding>& findings,
+                                     std::optional<int> cpu) {
   const json& commit = provenance["git_commit"];
   const json& dirty = provenance["git_dirty"];
   RunName name{.start = std::chrono::system_clock::now(),
@@ -347,6 +357,7 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
                                FormatUtc(name.start));
   manifest["memory_limit_bytes"] = ready.memory_limit_bytes;
   manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
+  manifest["doctor"] = FindingsToJson(findings);
   if (const auto error = directory->WriteManifest(manifest)) return *error;
   return directory;
 }
@@ -357,6 +368,7 @@ struct RunCommand {
   std::string resume;
   std::optional<int> cpu;
   bool fork_only = false;
+  bool strict = false;
 };
 
 // The CPU to measure on; nothing if none is known.
@@ -389,11 +401,17 @@ int Run(const RunCommand& command) {
     const json& limit = resumed->manifest.value("memory_limit_bytes", json());
     if (limit.is_number_unsigned()) memory_limit_bytes = limit.get<uint64_t>();
   }
-  const Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
+  Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Result<std::optional<int>> cpu = ChooseCpu(command.cpu, ready->environment);
   if (!cpu) return Complain(cpu.error(), kExitUsage);
   const json provenance = ReadProvenance();
+  ready->environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(ready->environment, provenance);
+  if (command.strict && Unfit(findings)) {
+    return Complain("this machine is unfit to be measured on\n" + FindingsToText(findings),
+                    kExitUnfit);
+  }
   if (resumed) {
     if (const auto error = WhyNotResumed(*resumed, *ready, provenance)) {
       return Complain(error->message, kExitUsage);
@@ -404,9 +422,14 @@ int Run(const RunCommand& command) {
   }
   Result<RunDirectory> directory =
       resumed ? Result<RunDirectory>(std::move(resumed->directory))
-              : CreateDirectory(*ready, command.results_root, provenance, *cpu);
+              : CreateDirectory(*ready, command.results_root, provenance, findings, *cpu);
   if (!directory) return Complain(directory.error(), kExitUsage);
 
+  for (const Finding& finding : findings) {
+    if (finding.state != FindingState::kFail) continue;
+    fmt::print(stderr, "unfit: {}: {} (filterbench doctor says more)\n", finding.check,
+               finding.found);
+  }
   if (!*cpu) fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
   fmt::print(stderr, "{}: {} points, {}, into {}\n", ready->spec.name, ready->plan.points(),
              TimeText(ready->plan), directory->path().string());
@@ -496,6 +519,25 @@ int VerifyFilters(const std::vector<std::string>& names) {
   return broken == 0 ? kExitOk : kExitWrongAnswers;
 }
 
+// Without a CPU: the one that a run would choose.
+int Doctor(std::optional<int> asked_cpu, bool as_json) {
+  json environment = ReadEnvironment();
+  const Result<std::optional<int>> cpu = ChooseCpu(asked_cpu, environment);
+  if (!cpu) return Complain(cpu.error(), kExitUsage);
+  environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(environment, ReadProvenance());
+  const bool is_unfit = Unfit(findings);
+  if (as_json) {
+    fmt::print("{}\n", json{{"fit", !is_unfit},
+                            {"findings", FindingsToJson(findings)},
+                            {"activity", environment["activity"]}}
+                           .dump(2));
+  } else {
+    fmt::print("{}", FindingsToText(findings));
+  }
+  return is_unfit ? kExitUnfit : kExitOk;
+}
+
 }  // namespace
 }  // namespace filterbench
 
@@ -579,6 +621,7 @@ int main(int argc, char** argv) {
         return path.empty() ? "must be the directory of a run" : "";
       });
   run->add_option("--cpu", command.cpu, "CPU to measure on; else the last one that is allowed");
+  run->add_flag("--strict", command.strict, "Refuse a machine that `doctor` finds unfit (exit 4)");
   run->add_flag("--fork-only", command.fork_only,
                 "Measure in forks instead of fresh starts, whose addresses are the same: for "
                 "emulators, where a program cannot start itself");
@@ -592,8 +635,33 @@ int main(int argc, char** argv) {
   add_plugins(verify);
   verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
 
+  std::optional<int> cpu;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Say what makes this machine unfit to be measured on, and the commands to mend it");
+  doctor->add_option("--cpu", cpu, "The CPU to be measured on; the one that a run would choose");
+  doctor->add_flag("--json", as_json, "As JSON");
+  doctor->callback([&] { exit_code = Doctor(cpu, as_json); });
+
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });
+
+  // Their arguments are theirs, --help included; CLI11 knows them for the help of the whole only.
+  if (const PythonCommand* command = argc > 1 ? FindPythonCommand(argv[1]) : nullptr) {
+    return Complain(BecomePython(*command, {argv + 2, static_cast<size_t>(argc - 2)}).message,
+                    kExitUsage);
+  }
+  for (const PythonCommand& command : PythonCommands()) {
+    app.add_subcommand(std::string(command.name), std::string(command.summary));
+  }
+  if (argc > 1 && argv[1][0] != '-') {
+    bool is_known = false;
+    std::vector<std::string> shown;
+    for (const CLI::App* subcommand : app.get_subcommands({})) {
+      is_known = is_known || subcommand->get_name() == argv[1];
+      if (!subcommand->get_group().empty()) shown.push_back(subcommand->get_name());
+    }
+    if (!is_known) return Complain(UnknownName("subcommand", argv[1], shown), kExitUsage);
+  }
 
   try {
     app.parse(argc, argv);

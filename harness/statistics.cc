@@ -256,8 +256,8 @@ std::vector<double> Along(const std::vector<size_t>& corners, const std::vector<
 
 // What uniform values exceed with a chance of 0.01, by simulation (1e6 samples up to 100 values,
 // 4e5 of 200, 1.5e5 of 500); of the unimodal laws the uniform one has the greatest dips, in the
-// limit of many values (Hartigan and Hartigan 1985). Between these sizes the square root of n times the dip is linear
-// in the logarithm of n, beyond them constant.
+// limit of many values (Hartigan and Hartigan 1985). Between these sizes the square root of n times
+// the dip is linear in the logarithm of n, beyond them constant.
 double CriticalDip(size_t values) {
   constexpr std::pair<double, double> kTable[] = {
       {6, 0.19188}, {7, 0.18418}, {8, 0.17298}, {9, 0.16405}, {10, 0.15954}, {11, 0.15385}, {12,

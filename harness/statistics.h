@@ -59,8 +59,8 @@ inline constexpr size_t kLeastProcesses = 3;
 //
 // Confidence is 0.95; with two processes 0.8, since Student's factor for 0.95 is then 12.7. One
 // process tells nothing about others: the interval is MedianInterval of its values, as if
-// independent. Deterministic: the bootstrap's seed follows from the numbers of values. Nothing where
-// there are no values or one is not finite and above 0.
+// independent. Deterministic: the bootstrap's seed follows from the numbers of values. Nothing
+// where there are no values or one is not finite and above 0.
 std::optional<Interval> NestedMedianInterval(const NestedValues& values);
 
 // Whether to stop sampling a point.

@@ -243,7 +243,8 @@ TEST(NestedMedianInterval, HasStudentsFactorForTheProcesses) {
 
 TEST(NestedMedianInterval, StaysAsWideAsPassesAreApartWhereProcessesAgree) {
   const std::vector<double> passes = {1.0, 1.1, 1.2, 1.3, 1.4};
-  const auto interval = NestedMedianInterval({{passes, passes}, {passes, passes}, {passes, passes}});
+  const NestedValues values(3, {passes, passes});
+  const auto interval = NestedMedianInterval(values);
   ASSERT_TRUE(interval);
   EXPECT_EQ(interval->low, 1.1);
   EXPECT_EQ(interval->high, 1.3);
@@ -508,9 +509,9 @@ TEST(FindClusters, SaysWhyThereAreNone) {
   EXPECT_THAT(reason({1, 1, 1, kInfinity, 1, 1}), HasSubstr("not finite"));
 }
 
-// Alarms ~ Binomial(5000, 0.01) for uniform logarithms: outside of six standard deviations, 8 to 92,
-// with a chance below 1e-7. Other laws of one mode give fewer: normal ones of 18 values or more below
-// 0.001, so more than 20 with a chance below 1e-6.
+// Alarms ~ Binomial(5000, 0.01) for uniform logarithms: outside of six standard deviations, 8 to
+// 92, with a chance below 1e-7. Other laws of one mode give fewer: normal ones of 18 values or more
+// below 0.001, so more than 20 with a chance below 1e-6.
 TEST(FindClusters, RarelyTakesOneModeForTwo) {
   constexpr int kTrials = 5000;
   enum { kUniform, kNormal, kLognormal, kExponential };

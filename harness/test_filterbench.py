@@ -154,6 +154,47 @@ def test_a_torn_line_is_measured_again(tmp_path):
     assert len(read_samples(run)) == len(lines)
 
 
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"schema": "filterb\0\0\0', b"\xff\xfe"])
+def test_what_a_loss_of_power_leaves_is_cut_off(tmp_path, tail):
+    """A file system may extend a file before it writes what stands there."""
+    results = tmp_path / "results"
+    path = write_spec(tmp_path)
+    assert filterbench("run", path, "--results", results).returncode == 0
+    run = only_run(results)
+    lines = (run / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "samples.jsonl").write_bytes(b"".join(lines[:7]) + tail)
+    (run / "COMPLETE").unlink()
+    done = filterbench("run", path, "--results", results, "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert "7 reused" in done.stderr and "cut off" in done.stderr
+    assert len(read_samples(run)) == len(lines)
+
+
+def test_a_full_disk_is_named_and_the_run_resumes(tmp_path):
+    """Case G6, on a file system of 256 KiB that grows afterwards."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "filterbench", disk],
+                           capture_output=True, text=True)
+    if mount.returncode != 0:
+        pytest.skip(f"no file system can be mounted: {mount.stderr.strip()}")
+    try:
+        path = write_spec(tmp_path, {**TINY, "measure": {**TINY["measure"], "rounds": 8}})
+        done = filterbench("run", path, "--results", disk)
+        assert done.returncode == 5, done.stderr
+        run = only_run(disk)
+        assert f"{run}/samples.jsonl" in done.stderr and "No space left" in done.stderr
+        kept = read_samples(run)
+        assert kept and not (run / "COMPLETE").exists()
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        done = filterbench("run", path, "--results", disk, "--resume", run)
+        assert done.returncode == 0, done.stderr
+        after = read_samples(run)
+        assert after[:len(kept)] == kept and len(after) == POINTS_OF_TINY * 8
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 def test_interrupting_ends_with_130_and_usable_results(tmp_path):
     spec = json.loads(json.dumps(TINY))
     spec["measure"]["pass_seconds"] = 0.05
@@ -403,6 +444,30 @@ def test_the_order_is_balanced_and_follows_from_the_seed(tmp_path):
     rounds = [[point for point, round_ in orders[0] if round_ == wanted] for wanted in (0, 1)]
     assert rounds[0] == rounds[1][::-1]
     assert orders[0] == orders[1] and orders[0] != orders[2]
+
+
+def test_strict_refuses_what_the_doctor_finds_unfit(tmp_path):
+    """A machine is made unfit by what runs on all of its CPUs."""
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
+    try:
+        time.sleep(0.3)
+        done = filterbench("run", write_spec(tmp_path), "--results", tmp_path / "results",
+                           "--strict")
+    finally:
+        for process in busy:
+            process.kill()
+    assert done.returncode == 4, done.stderr
+    assert "unfit" in done.stderr and "other_cpus" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_doctors_findings_are_in_the_manifest(finished):
+    manifest = json.loads((finished / "manifest.json").read_text())
+    findings = {finding["check"]: finding for finding in manifest["doctor"]}
+    assert {"governor", "clock_source", "other_cpus", "build"} <= set(findings)
+    assert {finding["state"] for finding in findings.values()} <= {
+        "pass", "warn", "fail", "unknown"}
+    assert manifest["cpus"] and manifest["memory_limit_bytes"] > 0
 
 
 def test_a_command_line_changes_a_sweep(tmp_path):

@@ -139,6 +139,11 @@ std::string WhyMeaningless(const Point& point) {
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kReference) {
     return "the scalar reference is measured on hashes alone, to be compared with the kernels";
   }
+  if (point.threads && !MayHaveThreads(point.mode)) {
+    return fmt::format("several threads are measured in modes lookup_batched and lookup_single, "
+                       "not in {}",
+                       kModeNames[static_cast<size_t>(point.mode)]);
+  }
   return {};
 }
 
@@ -160,17 +165,22 @@ void EstimateMemory(Case& work, const MeasureSpec& measure) {
   const uint64_t bytes_per_key = key_set.kind == KeyKind::kBytes  ? key_set.length_bytes
                                  : key_set.kind == KeyKind::kFile ? 64
                                                                   : 0;
-  std::set<std::pair<double, Hashing>> streams;
+  // Each thread has a stream of its own, of each kind.
+  std::map<std::pair<double, Hashing>, uint64_t> threads_of;
   for (const Point& point : work.points) {
-    if (point.negative_share) streams.emplace(*point.negative_share, point.hashing);
+    if (!point.negative_share) continue;
+    uint64_t& threads = threads_of[{*point.negative_share, point.hashing}];
+    threads = std::max(threads, point.threads.value_or(1));
   }
+  uint64_t streams = 0;
+  for (const auto& [kind, threads] : threads_of) streams += threads;
   // All streams of a case are held at once, and their indices while they are made. A build may hold
   // a second time (sorted) and as much again in working memory.
   const double bytes_of_build =
       work.streams_keys() ? bits_per_key / 8 : 8 * 4 + 2 * bits_per_key / 8 + bytes_per_key;
   work.memory_bytes = static_cast<uint64_t>(n * bytes_of_build) +
                       measure.fpr_queries * (8 + bytes_per_key) +
-                      stream * (8 + (8 + bytes_per_key) * streams.size()) + (64 << 20);
+                      stream * (8 + (8 + bytes_per_key) * streams) + (64 << 20);
 }
 
 double SecondsOfRound(const Case& work, const MeasureSpec& measure, const Costs& costs) {
@@ -203,6 +213,7 @@ Case NewCase(const FilterType& type, const KeySet& key_set, const Point& point) 
           .key_set = key_set,
           .fill = point.fill,
           .build_hashing = BuildHashing(type, point.hashing),
+          .pages = point.pages,
           .points = {}};
 }
 
@@ -210,7 +221,9 @@ Case NewCase(const FilterType& type, const KeySet& key_set, const Point& point) 
 std::string CaseIdentity(const FilterType& type, const Point& point) {
   return nlohmann::json({point.filter, point.params, point.keys, KeySetToJson(point.key_set),
                          point.fill ? json(*point.fill) : json(),
-                         kHashingNames[static_cast<size_t>(BuildHashing(type, point.hashing))]})
+                         kHashingNames[static_cast<size_t>(BuildHashing(type, point.hashing))],
+                         point.pages ? json(kPagesNames[static_cast<size_t>(*point.pages)])
+                                     : json()})
       .dump();
 }
 
@@ -246,6 +259,21 @@ Costs MeasureCosts(const FilterType& type) {
   return {.prepare_ns_per_key = build_seconds * 1e9 / kKeys + ns_to_verify + kNsToMakeKey,
           .ns_per_query = ns_to_verify + kNsToMakeKey,
           .ns_per_lookup = ns_per_lookup};
+}
+
+// Why a point cannot be measured on this machine or with this filter; empty if it can.
+std::string WhyNotHere(const Point& point, const FilterType& type, size_t cpus) {
+  if (point.pages && type.is_external()) {
+    return "a plug-in takes its memory by itself: its pages cannot be chosen";
+  }
+  if (!point.threads) return {};
+  if (type.is_external()) return "a plug-in is promised calls from one thread alone";
+  if (*point.threads > cpus) {
+    return fmt::format("{} threads on {} CPU{} (allowed to this process, within the cgroup quota): "
+                       "oversubscription is refused",
+                       *point.threads, cpus, cpus == 1 ? "" : "s");
+  }
+  return {};
 }
 
 // Why a filter cannot be filled as far as a case asks; empty if it can.
@@ -328,7 +356,8 @@ Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set) {
   return work;
 }
 
-Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
+Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
+                      std::vector<int> thread_cpus) {
   Plan plan;
   plan.measure = spec.measure;
   std::map<std::string, size_t> case_of;  // by its canonical JSON
@@ -340,10 +369,55 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
       plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
     }
+    if (std::string reason = WhyNotHere(point, type, thread_cpus.size()); !reason.empty()) {
+      plan.skipped.push_back({std::move(point), std::move(reason)});
+      return;
+    }
     const auto [found, is_new] =
         case_of.emplace(CaseIdentity(type, point), plan.cases.size());
-    if (is_new) plan.cases.push_back(NewCase(type, key_set, point));
+    if (is_new) {
+      plan.cases.push_back(NewCase(type, key_set, point));
+      plan.cases.back().thread_cpus = thread_cpus;
+    }
     plan.cases[found->second].points.push_back(std::move(point));
+  };
+
+  // The points of a filter in a mode: the product of the lists that are left.
+  const auto add_points = [&](const SweepSpec& sweep, const FilterType& type,
+                              const ResolvedTargets& targets, const KeySet& key_set, Point point) {
+    if (point.mode == Mode::kBuild) {
+      add(type, key_set, point);  // builds do not dispatch and are fed with hashes
+      return;
+    }
+    if (point.mode == Mode::kOverfill) {
+      const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
+      for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
+        point.fill = fill;
+        add(type, key_set, point);
+      }
+      return;
+    }
+    std::vector<std::optional<double>> fills(sweep.fills.begin(), sweep.fills.end());
+    if (fills.empty()) fills = {std::nullopt};
+    for (const std::optional<double> fill : fills) {
+      point.fill = fill;
+      for (const Hashing hashing : sweep.hashings) {
+        for (const double share : sweep.negative_shares) {
+          point.hashing = hashing;
+          point.negative_share = share;
+          for (const std::string& target : targets.usable) {
+            point.target = target;
+            add(type, key_set, point);
+          }
+          for (const auto& [target, reason] : targets.unusable) {
+            point.target = target;
+            if (WhyMeaningless(point).empty() && seen.insert(PointId(point)).second) {
+              plan.skipped.push_back({point, reason});
+            }
+          }
+        }
+      }
+    }
   };
 
   // A file is read once, for all filters.
@@ -379,49 +453,23 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes) {
                                               key_set_spec.path, key_set->size()));
           }
           for (const json& one : *params) {
-            for (const Mode mode : sweep.modes) {
-              Point point{.filter = filter,
-                          .preset = given.preset.empty() ? std::nullopt
-                                                         : std::optional(given.preset),
-                          .params = one,
-                          .keys = keys,
-                          .key_set = key_set->spec(),
-                          .mode = mode,
-                          .fill = std::nullopt,
-                          .negative_share = std::nullopt,
-                          .hashing = Hashing::kPrehashed,
-                          .target = "scalar"};
-              if (mode == Mode::kBuild) {
-                add(**type, *key_set, point);  // builds do not dispatch and are fed with hashes
-                continue;
-              }
-              if (mode == Mode::kOverfill) {
-                const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
-                for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
-                  point.fill = fill;
-                  add(**type, *key_set, point);
-                }
-                continue;
-              }
-              std::vector<std::optional<double>> fills(sweep.fills.begin(), sweep.fills.end());
-              if (fills.empty()) fills = {std::nullopt};
-              for (const std::optional<double> fill : fills) {
-                point.fill = fill;
-                for (const Hashing hashing : sweep.hashings) {
-                  for (const double share : sweep.negative_shares) {
-                    point.hashing = hashing;
-                    point.negative_share = share;
-                    for (const std::string& target : targets->usable) {
-                      point.target = target;
-                      add(**type, *key_set, point);
-                    }
-                    for (const auto& [target, reason] : targets->unusable) {
-                      point.target = target;
-                      if (seen.insert(PointId(point)).second) {
-                        plan.skipped.push_back({point, reason});
-                      }
-                    }
-                  }
+            for (const std::optional<Pages> pages : sweep.pages) {
+              for (const Mode mode : sweep.modes) {
+                for (const uint64_t threads : sweep.threads) {
+                  add_points(sweep, **type, *targets, *key_set,
+                             {.filter = filter,
+                              .preset = given.preset.empty() ? std::nullopt
+                                                             : std::optional(given.preset),
+                              .params = one,
+                              .keys = keys,
+                              .key_set = key_set->spec(),
+                              .mode = mode,
+                              .fill = std::nullopt,
+                              .negative_share = std::nullopt,
+                              .hashing = Hashing::kPrehashed,
+                              .target = "scalar",
+                              .pages = pages,
+                              .threads = threads > 1 ? std::optional(threads) : std::nullopt});
                 }
               }
             }

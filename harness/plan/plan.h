@@ -26,7 +26,10 @@ struct Case {
   std::optional<double> fill;  // see Point
   // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
   Hashing build_hashing = Hashing::kPrehashed;
+  std::optional<Pages> pages = std::nullopt;  // see Point
   std::vector<Point> points;
+  // The CPUs that points of several threads run on: the first `threads` of them.
+  std::vector<int> thread_cpus = {};
 
   // Too many hashes to hold: the filter is built from pieces of them, see FilterType::can_stream.
   bool streams_keys() const;
@@ -74,14 +77,17 @@ struct Plan {
 // What decides which keys a run of this seed is about, the same in all of its rounds.
 uint64_t KeySeed(uint64_t seed);
 
-// `memory_limit_bytes`: cases beyond it are skipped. Errors name file, line and field of the spec.
-Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes);
+// `memory_limit_bytes`: cases beyond it are skipped. `thread_cpus`: the CPUs that may be kept busy
+// at the same time; points of more threads are skipped. Errors name file, line and field of the
+// spec.
+Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
+                      std::vector<int> thread_cpus);
 
 // Estimates the time anew, by costs of this machine.
 void EstimateTime(Plan& plan);
 
-// The case of points that share one, as a plan has it, over keys that were opened for them. The
-// error starts with the filter's name.
+// The case of points that share one, as a plan has it but for its `thread_cpus`, over keys that were
+// opened for them. The error starts with the filter's name.
 Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set);
 
 // The order in which the cases of a round are visited: for even rounds a shuffle drawn from

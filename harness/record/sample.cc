@@ -20,6 +20,11 @@ json OrNull(const std::optional<T>& value) {
   return value ? json(*value) : json();
 }
 
+constexpr std::pair<const char*, KnownBytes TablePages::*> kPageFields[] = {
+    {"page_bytes", &TablePages::page_bytes},
+    {"huge_page_bytes_asked", &TablePages::huge_page_bytes_asked},
+    {"huge_page_bytes", &TablePages::huge_page_bytes}};
+
 json FilterToJson(const FilterFacts& filter) {
   json facts = {{"size_bytes", filter.size_bytes},
                 {"allocated_bytes", filter.allocated_bytes},
@@ -37,6 +42,13 @@ json FilterToJson(const FilterFacts& filter) {
   if (!filter.peak_build_bytes) facts["peak_build_bytes_reason"] = "the filter does not say";
   if (!filter.bits_per_key) facts["bits_per_key_reason"] = "there are no keys";
   if (!filter.build_ns_per_key) facts["build_ns_per_key_reason"] = "there are no keys";
+  if (filter.pages) {
+    for (const auto& [field, member] : kPageFields) {
+      const KnownBytes& known = (*filter.pages).*member;
+      facts[field] = OrNull(known.bytes);
+      if (!known.bytes) facts[std::string(field) + "_reason"] = known.reason;
+    }
+  }
   return facts;
 }
 
@@ -115,6 +127,18 @@ Result<FilterFacts> FilterFromJson(const json& facts) {
   reader.Read("filter_digest", filter.filter_digest);
   reader.Read("answers_digest", filter.answers_digest);
   reader.Read("hash_bits", filter.hash_bits);
+  if (facts.contains("page_bytes")) {
+    filter.pages.emplace();
+    for (const auto& [field, member] : kPageFields) {
+      KnownBytes& known = (*filter.pages).*member;
+      if (!facts.contains(field)) {
+        reader.Fail(field, "is missing beside page_bytes");
+        break;
+      }
+      reader.Read(field, known.bytes);
+      if (!known.bytes) known.reason = facts.value(std::string(field) + "_reason", "");
+    }
+  }
   if (reader.error()) return *reader.error();
   return filter;
 }
@@ -167,6 +191,11 @@ json SampleToJson(const Sample& sample) {
                    {"health", sample.health}};
   if (sample.process) document["process"] = *sample.process;
   if (!sample.counters.is_null()) document["counters"] = sample.counters;
+  if (sample.threads) {
+    document["threads"] = {{"cpus", sample.threads->cpus},
+                           {"fastest_seconds", sample.threads->fastest_seconds},
+                           {"slowest_seconds", sample.threads->slowest_seconds}};
+  }
   return document;
 }
 
@@ -204,6 +233,17 @@ Result<Sample> SampleFromJson(const json& document) {
     Result<FilterFacts> filter = FilterFromJson(document["filter"]);
     if (!filter) return Error{filter.error()};
     sample.filter = std::move(*filter);
+  }
+  if (const auto threads = document.find("threads"); threads != document.end()) {
+    if (!sample.point.threads) return Error{"threads: the point has one"};
+    ThreadFacts& facts = sample.threads.emplace();
+    threads->at("cpus").get_to(facts.cpus);
+    threads->at("fastest_seconds").get_to(facts.fastest_seconds);
+    threads->at("slowest_seconds").get_to(facts.slowest_seconds);
+    if (facts.cpus.size() != *sample.point.threads) {
+      return Error{fmt::format("threads.cpus: has {} CPUs for {} threads", facts.cpus.size(),
+                               *sample.point.threads)};
+    }
   }
   if (!document["fpr"].is_null()) {
     Result<MeasuredFpr> fpr = FprFromJson(document["fpr"]);

@@ -115,7 +115,7 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
 //   2. of any key count: the size of the table is what costs
 //   3. of the share of negatives that is nearest: its lookups touch the same lines
 //   4. of any key set, if the stream holds hashes: it is the same then
-// Always of the same mode and way of hashing.
+// Always of the same mode, way of hashing, pages and number of threads.
 Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
   if (!IsLookup(group.point.mode)) return Error{"building has no floor"};
   if (!group.median_ns) return Error{"the point has no time"};
@@ -130,14 +130,21 @@ Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
     const auto lines = floor.point.params.find("lines");
     if (floor.point.filter == "touch_lines" && lines != floor.point.params.end() && *lines == 1 &&
         floor.point.mode == group.point.mode && floor.point.hashing == group.point.hashing &&
+        floor.point.pages == group.point.pages && floor.point.threads == group.point.threads &&
         floor.median_ns && floor.size_bytes) {
       all.push_back(&floor);
     }
   }
   if (all.empty()) {
-    return Error{fmt::format("the run has no touch_lines with lines = 1 in mode {} and hashing {}",
-                             kModeNames[static_cast<size_t>(group.point.mode)],
-                             kHashingNames[static_cast<size_t>(group.point.hashing)])};
+    std::string reason =
+        fmt::format("the run has no touch_lines with lines = 1 in mode {} and hashing {}",
+                    kModeNames[static_cast<size_t>(group.point.mode)],
+                    kHashingNames[static_cast<size_t>(group.point.hashing)]);
+    if (group.point.pages) {
+      reason += fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*group.point.pages)]);
+    }
+    if (group.point.threads) reason += fmt::format(" by {} threads", *group.point.threads);
+    return Error{std::move(reason)};
   }
 
   enum { kSameAll, kAnyKeys, kNearestShare, kAnyKeySet, kSets };
@@ -242,6 +249,46 @@ void PutCounters(const Group& group, json& entry) {
   if (!text.empty()) entry["counters_reason"] = text;
 }
 
+// What the filter took of the memory: of one build, that whose size stands in the entry.
+void PutMemory(const Group& group, json& entry) {
+  std::vector<const FilterFacts*> filters;
+  for (const Sample* sample : group.samples) {
+    if (sample->filter) filters.push_back(&*sample->filter);
+  }
+  const auto put = [&](const std::string& field, const auto& value, const std::string& reason) {
+    if (value) {
+      entry[field] = *value;
+    } else {
+      entry[field] = nullptr;
+      entry[field + "_reason"] = reason;
+    }
+  };
+  if (filters.empty()) {
+    for (const char* field : {"allocated_bytes", "peak_build_bytes_per_key", "huge_page_bytes"}) {
+      put(field, std::optional<uint64_t>(), "no filter was built");
+    }
+    return;
+  }
+  // The lower middle, as in GroupByPoint.
+  const auto middle = filters.begin() + static_cast<ptrdiff_t>((filters.size() - 1) / 2);
+  std::nth_element(filters.begin(), middle, filters.end(),
+                   [](const FilterFacts* a, const FilterFacts* b) {
+                     return a->size_bytes < b->size_bytes;
+                   });
+  const FilterFacts& filter = **middle;
+  put("allocated_bytes", std::optional(filter.allocated_bytes), "");
+  const double keys = static_cast<double>(filter.keys_held.value_or(group.point.keys));
+  std::optional<double> peak;
+  if (filter.peak_build_bytes && keys > 0) {
+    peak = static_cast<double>(*filter.peak_build_bytes) / keys;
+  }
+  put("peak_build_bytes_per_key", peak,
+      filter.peak_build_bytes ? "there are no keys" : "the filter does not say");
+  const KnownBytes huge = filter.pages ? filter.pages->huge_page_bytes
+                                       : KnownBytes{std::nullopt, "not recorded"};
+  put("huge_page_bytes", huge.bytes, huge.reason);
+}
+
 // What the times of all repetitions tell about themselves. `asked_width` is null where none was.
 void AddRepeatability(const Group& group, const json& asked_width, json& entry) {
   if (!group.median_ns) return;
@@ -320,6 +367,10 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
   AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   PutCounters(group, entry);
+  PutMemory(group, entry);
+  if (group.point.threads && group.median_ns) {
+    entry["operations_per_second"] = 1e9 / *group.median_ns;
+  }
   if (const Result<Floor> floor = FindFloor(group, groups)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
                       {"ratio", *group.median_ns / floor->ns_per_op},
@@ -380,6 +431,8 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "negative_share",
                                          "hashing",
                                          "target",
+                                         "pages",
+                                         "threads",
                                          "status",
                                          "reason",
                                          "rounds",
@@ -409,6 +462,10 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "bits_per_key",
                                          "build_ns_per_key",
                                          "keys_held",
+                                         "allocated_bytes",
+                                         "peak_build_bytes_per_key",
+                                         "huge_page_bytes",
+                                         "operations_per_second",
                                          "fpr.expected",
                                          "fpr.measured",
                                          "fpr.low",

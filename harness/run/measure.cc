@@ -53,8 +53,8 @@ uint64_t IterationsFor(double one_seconds, double pass_seconds) {
       std::clamp(std::ceil(pass_seconds / std::max(one_seconds, 1e-9)), 1.0, kMaxIterations));
 }
 
-void RunOnce(const MeasureOptions& options, uint64_t iterations, bool manual_time,
-             Measured& measured, const std::function<void(benchmark::State&)>& body) {
+void RunPasses(const MeasureOptions& options, uint64_t iterations, bool manual_time,
+               Measured& measured, const std::function<void(benchmark::State&)>& body) {
   measured.seconds.clear();
   if (options.counters != nullptr) options.counters->Begin();
   benchmark::ClearRegisteredBenchmarks();
@@ -74,17 +74,20 @@ void RunOnce(const MeasureOptions& options, uint64_t iterations, bool manual_tim
   }
 }
 
-// `one_seconds` is an estimate from one iteration, which may have met an interruption or cold memory.
-// Passes that it made far too short tell better.
-void Run(const MeasureOptions& options, double one_seconds, bool manual_time, Measured& measured,
-         const std::function<void(benchmark::State&)>& body) {
+// Calls `run` with a number of iterations per pass; it fills measured.seconds. `one_seconds` is an
+// estimate from one iteration, which may have met an interruption or cold memory: passes that it
+// made far too short tell better, and are run again.
+void RunLongEnough(const MeasureOptions& options, double one_seconds, Measured& measured,
+                   const std::function<void(uint64_t iterations)>& run) {
   constexpr int kMaxAttempts = 3;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    RunOnce(options, IterationsFor(AtLeastAStep(one_seconds), options.pass_seconds), manual_time,
-            measured, body);
+    const uint64_t iterations = IterationsFor(AtLeastAStep(one_seconds), options.pass_seconds);
+    run(iterations);
+    measured.iterations = iterations;
+    if (measured.mismatches != 0 || measured.seconds.empty()) return;
     const double shortest = *std::min_element(measured.seconds.begin(), measured.seconds.end());
-    if (measured.mismatches != 0 || shortest >= options.pass_seconds * kLeastShareOfPass) return;
-    one_seconds = AtLeastAStep(shortest) / static_cast<double>(measured.iterations);
+    if (shortest >= options.pass_seconds * kLeastShareOfPass) return;
+    one_seconds = AtLeastAStep(shortest) / static_cast<double>(iterations);
   }
 }
 
@@ -100,7 +103,7 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
     return measured;
   }
   const double one_seconds = SecondsOf([&] { measured.last_result = iteration(); });
-  Run(options, one_seconds, /*manual_time=*/false, measured, [&](benchmark::State& state) {
+  const auto body = [&](benchmark::State& state) {
     if (options.counters != nullptr) options.counters->Resume();
     for (auto _ : state) {
       const uint64_t result = iteration();
@@ -111,14 +114,19 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
       }
     }
     if (options.counters != nullptr) options.counters->Pause();
+  };
+  RunLongEnough(options, one_seconds, measured, [&](uint64_t iterations) {
+    RunPasses(options, iterations, /*manual_time=*/false, measured, body);
   });
   return measured;
 }
 
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration) {
   Measured measured;
-  Run(options, iteration(), /*manual_time=*/true, measured, [&](benchmark::State& state) {
-    for (auto _ : state) state.SetIterationTime(iteration());
+  RunLongEnough(options, iteration(), measured, [&](uint64_t iterations) {
+    RunPasses(options, iterations, /*manual_time=*/true, measured, [&](benchmark::State& state) {
+      for (auto _ : state) state.SetIterationTime(iteration());
+    });
   });
   return measured;
 }
@@ -137,6 +145,28 @@ double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step
   if (!clock_step_ns.known()) return asked_seconds;
   return std::max(asked_seconds, static_cast<double>(kMinPassSteps * clock_step_ns.value()) * 1e-9 /
                                      kLeastShareOfPass);
+}
+
+Measured MeasurePasses(const MeasureOptions& options,
+                       const std::function<std::optional<double>(uint64_t iterations)>& pass) {
+  Measured measured;
+  if (!pass(1)) return measured;  // untimed, as in MeasureLoop
+  const std::optional<double> one_seconds = pass(1);
+  if (!one_seconds) return measured;
+  bool failed = false;
+  RunLongEnough(options, *one_seconds, measured, [&](uint64_t iterations) {
+    RunPasses(options, /*iterations=*/1, /*manual_time=*/true, measured,
+              [&](benchmark::State& state) {
+                for (auto _ : state) {
+                  std::optional<double> seconds;
+                  if (!failed) seconds = pass(iterations);
+                  failed |= !seconds;
+                  state.SetIterationTime(seconds.value_or(0));
+                }
+              });
+    if (failed) measured.seconds.clear();
+  });
+  return measured;
 }
 
 }  // namespace filterbench

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct MeasureOptions {
   std::string name;
   uint64_t passes = 1;
   double pass_seconds = 0.02;  // iterations are chosen so that a pass takes at least that
-  // Counts during the passes: begun before the first one. May be null.
+  // Counts during the passes: begun before the first one. May be null. Not for MeasurePasses, which
+  // does not know when its work begins.
   PerfCounters* counters = nullptr;
 };
 
@@ -41,6 +43,12 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
 // The same for work that must be timed without what surrounds it, such as the destruction of what
 // it made: `iteration` returns the seconds that count, and resumes and pauses the counters for them.
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration);
+
+// The same for work that is timed as a whole: `pass` does as many iterations as it is given and
+// returns the seconds that count, or nothing where it failed. No further pass is then begun and
+// there are no seconds.
+Measured MeasurePasses(const MeasureOptions& options,
+                       const std::function<std::optional<double>(uint64_t iterations)>& pass);
 
 // The shortest pass, in steps of the clock, that is a measurement: the two readings around it then
 // err by 0.2 % together, at most.

@@ -107,7 +107,12 @@ class Runner {
     Remember(sample);
     ++outcome_.samples_measured;
     ++samples_done_;
-    return directory_.AppendSample(sample);
+    if (auto error = directory_.AppendSample(sample)) return error;
+    // What a loss of power may cost, against what waiting for the disk would do to the machine.
+    constexpr double kSecondsBetweenSyncs = 5;
+    if (SecondsSince(synced_) < kSecondsBetweenSyncs) return std::nullopt;
+    synced_ = Clock::now();
+    return directory_.SyncSamples();
   }
 
   std::optional<Error> RecordSkipped() {
@@ -266,6 +271,7 @@ class Runner {
   uint32_t next_worker_ = 0;
 
   const Clock::time_point start_ = Clock::now();
+  Clock::time_point synced_ = start_;
   uint64_t process_ = 0;
   uint64_t samples_done_ = 0;
   double seconds_to_come_ = 0;         // estimated, of what is to come for certain

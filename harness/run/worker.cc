@@ -31,7 +31,9 @@ json Order(std::span<const Task> tasks, size_t points_done, const MeasureSpec& m
     for (size_t i = work.empty() ? points_done : 0; i < task.points.size(); ++i) {
       points.push_back(PointToJson(task.points[i]));
     }
-    work.push_back({{"round", task.round}, {"points", std::move(points)}});
+    work.push_back({{"round", task.round},
+                    {"points", std::move(points)},
+                    {"thread_cpus", task.work->thread_cpus}});
   }
   json plugins = json::array();
   for (const LoadedPlugin& plugin : LoadedPlugins()) plugins.push_back(plugin.path);
@@ -183,7 +185,8 @@ void DoWork(std::string_view order, const SendMessage& send) {
     if (opened == key_sets.end()) {
       opened = key_sets.emplace(name, Must(KeySet::Open(key_set, KeySeed(measure.seed)))).first;
     }
-    const Case work = Must(CaseOfPoints(points, opened->second));
+    Case work = Must(CaseOfPoints(points, opened->second));
+    item.at("thread_cpus").get_to(work.thread_cpus);
     MeasureCaseRound(work, measure, item.at("round").get<uint64_t>(), points,
                      {.alive = [&] { send(kAlive); },
                       .prepared = [&] { send(kPrepared); },

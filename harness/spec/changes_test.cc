@@ -56,7 +56,8 @@ TEST(ChangesTest, SettingsWinOverCare) {
 }
 
 TEST(ChangesTest, EveryFieldOfMeasureCanBeSet) {
-  for (const auto& [name, value] : MeasureToJson(MeasureSpec()).items()) {
+  const nlohmann::json defaults = MeasureToJson(MeasureSpec());
+  for (const auto& [name, value] : defaults.items()) {
     const Result<Spec> spec = Changed({.settings = {name + "=" + value.dump()}});
     EXPECT_TRUE(spec) << name << ": " << spec.error();
   }

@@ -16,6 +16,12 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMaxFill = 100;
+constexpr uint64_t kMaxThreads = 65536;
+
+// Names of a sweep's `pages`: to leave the choice to the tables, then those of kPagesNames.
+constexpr std::string_view kPagesChoices[] = {"default", kPagesNames[0], kPagesNames[1],
+                                              kPagesNames[2]};
+static_assert(std::size(kPagesNames) == 3);
 
 // Reads one object of a spec field by field and keeps the first error. Fields that are left over
 // are unknown: Finish reports them with the nearest valid name.
@@ -202,6 +208,8 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
   sweep.negative_shares = {1.0};
   sweep.hashings = {Hashing::kPrehashed};
   sweep.targets = {"best"};
+  sweep.pages = {std::nullopt};
+  sweep.threads = {1};
 
   const json* filters = reader.Find("filters");
   if (filters == nullptr || !(filters->is_object() || filters->is_array()) || filters->empty()) {
@@ -259,6 +267,23 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
                 if (value.is_string()) return value.get<std::string>();
                 reader.RefuseAt(at, "must be a string");
                 return std::nullopt;
+              });
+  const auto pages_choice = NameReader<size_t>(reader, "kind of pages", kPagesChoices);
+  reader.List("pages", sweep.pages,
+              [&](const json& value,
+                  const std::string& at) -> std::optional<std::optional<Pages>> {
+                const std::optional<size_t> choice = pages_choice(value, at);
+                if (!choice) return std::nullopt;
+                if (*choice == 0) return std::optional<Pages>();
+                return static_cast<Pages>(*choice - 1);
+              });
+  reader.List("threads", sweep.threads,
+              [&](const json& value, const std::string& at) -> std::optional<uint64_t> {
+                const auto whole = ObjectReader::AsWhole(value, 1, kMaxThreads);
+                if (!whole) {
+                  reader.RefuseAt(at, fmt::format("must be a whole number in 1..{}", kMaxThreads));
+                }
+                return whole;
               });
   return reader.Finish();
 }

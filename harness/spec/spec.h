@@ -65,6 +65,9 @@ struct SweepSpec {
   std::vector<double> negative_shares;
   std::vector<Hashing> hashings;
   std::vector<std::string> targets;  // "best", "all", "scalar", or a name
+  // In the spec "default" for nothing, or a name of kPagesNames.
+  std::vector<std::optional<Pages>> pages;
+  std::vector<uint64_t> threads;
   std::string pointer;               // where it stands in the file, for errors
 };
 
