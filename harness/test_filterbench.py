@@ -71,6 +71,23 @@ def test_a_run_is_complete_and_says_where(finished):
     assert len(summary["points"]) * 2 == len(samples)
 
 
+def test_samples_carry_counters_and_the_step_of_the_clock(finished):
+    """Cases F3 and F5: what cannot be counted is null with a reason, and the sample still counts."""
+    samples = read_samples(finished)
+    names = set(samples[0]["counters"])
+    assert {"cycles", "branch_misses", "task_clock_ns", "context_switches"} <= names
+    for sample in samples:
+        step_ns = sample["health"]["clock_step_ns"]
+        assert min(sample["ns_per_op"]) * sample["operations_per_pass"] >= 1000 * step_ns
+        assert set(sample["counters"]) == names
+        for counter in sample["counters"].values():
+            assert (counter["per_op"] is None) == ("reason" in counter) != ("running_share" in counter)
+    for point in json.loads((finished / "summary.json").read_text())["points"]:
+        assert set(point["counters"]) == names
+        unknown = [name for name, value in point["counters"].items() if value is None]
+        assert all(name in point.get("counters_reason", "") for name in unknown)
+
+
 def test_one_parameter_arrives_from_spec_to_summary(finished):
     manifest = json.loads((finished / "manifest.json").read_text())
     asked = {point["params"]["bits_per_key"] for point in manifest["spec"]["points"]

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <chrono>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "harness/machine/cgroup.h"
+#include "harness/machine/clock_step.h"
 #include "harness/machine/core_clock.h"
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/cpu_identity.h"
@@ -234,24 +234,6 @@ Fact<std::array<double, 3>> ReadLoadAverage(const SystemFiles& files) {
   return Load::Known(load);
 }
 
-// The smallest difference, above zero, of two successive readings: the step of the clock or the
-// cost of a reading, whichever is larger.
-Fact<int64_t> MeasureClockStepNs() {
-  using Clock = std::chrono::steady_clock;
-  std::optional<int64_t> smallest_ns;
-  const Clock::time_point begin = Clock::now();
-  Clock::time_point previous = begin;
-  for (int reading = 0; reading < 10000; ++reading) {
-    const Clock::time_point now = Clock::now();
-    const int64_t step_ns =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(now - previous).count();
-    if (step_ns > 0) smallest_ns = std::min(step_ns, smallest_ns.value_or(step_ns));
-    previous = now;
-  }
-  if (!smallest_ns) return Fact<int64_t>::Unknown("the clock stood still for 10000 readings");
-  return Fact<int64_t>::Known(*smallest_ns);
-}
-
 // Whether a battery drives the machine. Batteries of mice and the like have the scope "Device"
 // (Linux, Documentation/ABI/testing/sysfs-class-power).
 Fact<bool> ReadOnBattery(const SystemFiles& files) {
@@ -306,7 +288,7 @@ json ReadClock(const SystemFiles& files) {
   } else {
     PutUnknown(clock, "resolution_ns", "clock_getres(CLOCK_MONOTONIC) fails");
   }
-  PutFact(clock, "smallest_step_ns", MeasureClockStepNs());
+  PutFact(clock, "smallest_step_ns", ClockStepNs());
   clock["steal_ticks_per_second"] = sysconf(_SC_CLK_TCK);
   return clock;
 }

@@ -11,9 +11,11 @@
 #include <system_error>
 #include <vector>
 
+#include "harness/machine/clock_step.h"
 #include "harness/machine/core_clock.h"
 #include "harness/machine/cpu_identity.h"
 #include "harness/machine/cpu_times.h"
+#include "harness/machine/topology.h"
 
 namespace filterbench {
 namespace {
@@ -152,6 +154,10 @@ json HealthProbe::End() const {
   PutFact(health, "frequency_mhz", after.frequency_mhz);
   PutFact(health, "core_clock_mhz_before", before_.core_clock_mhz);
   PutFact(health, "core_clock_mhz", after.core_clock_mhz);
+  PutFact(health, "clock_step_ns", ClockStepNs());
+  if (after.cpu.known()) {
+    if (const auto kind = CoreKindOf(files_, after.cpu.value())) PutFact(health, "core_kind", *kind);
+  }
   return health;
 }
 

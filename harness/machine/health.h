@@ -38,6 +38,8 @@ class HealthProbe {
   //   cpu, cpu_before       where the thread runs, and ran at Begin
   //   frequency_mhz(_before)   cpufreq's reading for that CPU
   //   core_clock_mhz(_before)  measured, see core_clock.h
+  //   clock_step_ns         of the clock that times passes, measured once, see clock_step.h
+  //   core_kind             of `cpu`; only where cores differ
   // Null with a reason for what cannot be read.
   nlohmann::json End() const;
 

@@ -58,7 +58,7 @@ TEST(HealthTest, EveryNullIsExplained) {
   for (const char* field :
        {"voluntary_switches", "involuntary_switches", "minor_faults", "major_faults", "migrations",
         "steal_ticks", "huge_page_bytes", "cpu", "cpu_before", "frequency_mhz",
-        "frequency_mhz_before", "core_clock_mhz", "core_clock_mhz_before"}) {
+        "frequency_mhz_before", "core_clock_mhz", "core_clock_mhz_before", "clock_step_ns"}) {
     ASSERT_TRUE(health.contains(field)) << field;
     EXPECT_EQ(health[field].is_null(), health.contains(std::string(field) + "_reason")) << field;
   }
@@ -151,6 +151,30 @@ TEST_F(HealthFixtureTest, OlderKernelsWithoutAHugePageLine) {
   tree_.Write("/proc/self/smaps_rollup", "Rss:  9 kB\nAnonHugePages:      4096 kB\n");
   EXPECT_EQ(Probe([] {})["huge_page_bytes_reason"],
             "/proc/self/smaps_rollup has no line Private_Hugetlb");
+}
+
+// Case F11: on hybrid CPUs a sample says what kind of core it ran on.
+TEST_F(HealthFixtureTest, TheKindOfCoreWhereCoresDiffer) {
+  EXPECT_FALSE(Probe([] {}).contains("core_kind"));
+  const auto write_capacity = [&](int cpu, int capacity) {
+    tree_.Write(fmt::format("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu),
+                fmt::format("{}\n", capacity));
+  };
+  write_capacity(cpu_, 446);
+  EXPECT_FALSE(Probe([] {}).contains("core_kind"));
+  write_capacity(cpu_ + 1, 446);
+  EXPECT_FALSE(Probe([] {}).contains("core_kind")) << "all cores are alike";
+  write_capacity(cpu_ + 2, 1024);
+  EXPECT_EQ(Probe([] {})["core_kind"], "capacity_446");
+
+  tree_.Write("/sys/devices/cpu_core/cpus", fmt::format("{}\n", cpu_ + 1));
+  tree_.Write("/sys/devices/cpu_atom/cpus", fmt::format("{}-{}\n", cpu_, cpu_));
+  EXPECT_EQ(Probe([] {})["core_kind"], "atom");
+  tree_.Write("/sys/devices/cpu_atom/cpus", "");
+  const json health = Probe([] {});
+  EXPECT_TRUE(health["core_kind"].is_null());
+  EXPECT_EQ(health["core_kind_reason"],
+            fmt::format("no /sys/devices/cpu_*/cpus lists CPU {}", cpu_));
 }
 
 TEST(CpuAffinityTest, PinningWorksAndIsRefusedWithAReason) {

@@ -119,12 +119,16 @@ std::vector<int> CpusOf(hwloc_const_bitmap_t set) {
   return cpus;
 }
 
-// Slowest kind first. Intel's hybrid CPUs have one performance-monitoring device per kind of core;
-// elsewhere hwloc ranks CPUs by capacity and frequency.
+// Intel's hybrid CPUs have one performance-monitoring device per kind of core. Slowest kind first.
+constexpr const char* kHybridKinds[] = {"lowpower", "atom", "core"};
+
+std::string HybridDirectory(const char* kind) { return fmt::format("/sys/devices/cpu_{}", kind); }
+
+// Slowest kind first. Where there are no such devices, hwloc ranks CPUs by capacity and frequency.
 Fact<json> CoreKinds(const SystemFiles& files, hwloc_topology_t topology) {
   json kinds = json::array();
-  for (const char* name : {"lowpower", "atom", "core"}) {
-    const std::string directory = fmt::format("/sys/devices/cpu_{}", name);
+  for (const char* name : kHybridKinds) {
+    const std::string directory = HybridDirectory(name);
     if (!files.Exists(directory)) continue;
     const Fact<std::vector<int>> cpus = files.ReadCpuList(directory + "/cpus");
     if (!cpus.known()) return Fact<json>::Unknown(cpus.reason());
@@ -276,6 +280,36 @@ void PutTopology(const SystemFiles& files, json& environment) {
   environment["topology"] = DescribeTopology(files, topology.value().get());
   PutFact(environment, "core_threads", CoreThreads(topology.value().get()));
   PutFact(environment, "caches", DescribeCaches(topology.value().get()));
+}
+
+std::optional<Fact<std::string>> CoreKindOf(const SystemFiles& files, int cpu) {
+  using Kind = Fact<std::string>;
+  bool is_hybrid = false;
+  for (const char* name : kHybridKinds) {
+    const Fact<std::vector<int>> cpus = files.ReadCpuList(HybridDirectory(name) + "/cpus");
+    is_hybrid |= files.Exists(HybridDirectory(name));
+    if (!cpus.known()) continue;
+    if (std::find(cpus.value().begin(), cpus.value().end(), cpu) != cpus.value().end()) {
+      return Kind::Known(name);
+    }
+  }
+  if (is_hybrid) return Kind::Unknown(fmt::format("no /sys/devices/cpu_*/cpus lists CPU {}", cpu));
+
+  constexpr std::string_view kCpus = "/sys/devices/system/cpu";
+  const auto capacity_of = [&](std::string_view cpu_name) {
+    return files.ReadInteger(fmt::format("{}/{}/cpu_capacity", kCpus, cpu_name));
+  };
+  const Fact<int64_t> capacity = capacity_of(fmt::format("cpu{}", cpu));
+  if (!capacity.known()) return std::nullopt;
+  const Fact<std::vector<std::string>> names = files.List(kCpus);
+  if (!names.known()) return std::nullopt;
+  for (const std::string& name : names.value()) {
+    const Fact<int64_t> other = capacity_of(name);
+    if (other.known() && other.value() != capacity.value()) {
+      return Kind::Known(fmt::format("capacity_{}", capacity.value()));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace filterbench

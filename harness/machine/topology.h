@@ -4,7 +4,10 @@
 #define FILTERBENCH_HARNESS_MACHINE_TOPOLOGY_H_
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
+#include "harness/machine/fact.h"
 #include "harness/machine/system_files.h"
 
 namespace filterbench {
@@ -22,6 +25,11 @@ namespace filterbench {
 // With a root other than "/" this sets HWLOC_FSROOT while it runs, so no other thread may use the
 // environment variables of the process at that time.
 void PutTopology(const SystemFiles& files, nlohmann::json& environment);
+
+// The kind of the core of a CPU on a machine whose cores differ, without hwloc, in some microseconds:
+// the name that `core_kinds` has on hybrid x86; "capacity_446" on others (Arm), by the kernel's
+// measure in which the fastest core has 1024. Nothing where all cores are alike or nothing tells.
+std::optional<Fact<std::string>> CoreKindOf(const SystemFiles& files, int cpu);
 
 }  // namespace filterbench
 

@@ -190,6 +190,7 @@ json SampleToJson(const Sample& sample) {
                    {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
                    {"health", sample.health}};
   if (sample.process) document["process"] = *sample.process;
+  if (!sample.counters.is_null()) document["counters"] = sample.counters;
   if (sample.threads) {
     document["threads"] = {{"cpus", sample.threads->cpus},
                            {"fastest_seconds", sample.threads->fastest_seconds},
@@ -218,6 +219,7 @@ Result<Sample> SampleFromJson(const json& document) {
   reader.Read("positives", sample.positives);
   reader.Read("positives_expected", sample.positives_expected);
   sample.health = document["health"];
+  sample.counters = document.value("counters", json());
   if (reader.error()) return *reader.error();
 
   Result<Point> point = PointFromJson(document["point"]);

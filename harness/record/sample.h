@@ -117,6 +117,7 @@ struct Sample {
   std::optional<FilterFacts> filter;  // nothing where no filter was built
   std::optional<MeasuredFpr> fpr;     // nothing for baselines and where it was not measured
   nlohmann::json health;              // HealthProbe::End(); null where nothing was timed
+  nlohmann::json counters;            // PerfCounters::PerOperation(); null where nothing was counted
   std::optional<ThreadFacts> threads;  // where the point has threads and they were timed
 
   bool operator==(const Sample&) const = default;

@@ -54,6 +54,15 @@ TEST(Sample, RoundTrips) {
   empty.fpr->expected.reset();
   empty.fpr->expected_instance_sd.reset();
   ExpectRoundTrip(empty);
+  // Counters, of which a record may have some, none, or not even the field.
+  Sample counted = MakeSample();
+  counted.counters = {
+      {"cycles", {{"per_op", 3.25}, {"running_share", 0.5}, {"kernel_excluded", true}}},
+      {"branch_misses", {{"per_op", nullptr}, {"reason", "no such event"}}}};
+  ExpectRoundTrip(counted);
+  counted.counters = json::object();
+  ExpectRoundTrip(counted);
+  EXPECT_FALSE(SampleToJson(MakeSample()).contains("counters"));
   // Pages that were chosen and looked at.
   Sample pages = MakeSample();
   pages.point.pages = Pages::kHugetlb;

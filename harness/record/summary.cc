@@ -218,6 +218,37 @@ json TimeToJson(const Group& group) {
           {"min", *std::min_element(group.ns_per_op.begin(), group.ns_per_op.end())}};
 }
 
+// Adds `counters`, the median of each over the samples that have it, where any was asked for. Names
+// that share a reason for having none share its text.
+void PutCounters(const Group& group, json& entry) {
+  std::map<std::string, std::vector<double>> values;
+  std::map<std::string, std::string> reasons;
+  for (const Sample* sample : group.samples) {
+    for (const auto& [name, counter] : sample->counters.items()) {
+      std::vector<double>& known = values[name];
+      if (counter["per_op"].is_null()) {
+        reasons.emplace(name, counter["reason"]);
+      } else {
+        known.push_back(counter["per_op"]);
+      }
+    }
+  }
+  if (values.empty() || group.status != SampleStatus::kOk) return;
+  std::map<std::string, std::string> names_by_reason;
+  for (const auto& [name, known] : values) {
+    const std::optional<double> median = Median(known);
+    entry["counters"][name] = median ? json(*median) : json();
+    if (median) continue;
+    std::string& names = names_by_reason[reasons[name]];
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  std::string text;
+  for (const auto& [reason, names] : names_by_reason) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", names, reason);
+  }
+  if (!text.empty()) entry["counters_reason"] = text;
+}
+
 // What the filter took of the memory: of one build, that whose size stands in the entry.
 void PutMemory(const Group& group, json& entry) {
   std::vector<const FilterFacts*> filters;
@@ -335,6 +366,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
                 {"answers_digest", std::move(answers_digests)}};
   AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
+  PutCounters(group, entry);
   PutMemory(group, entry);
   if (group.point.threads && group.median_ns) {
     entry["operations_per_second"] = 1e9 / *group.median_ns;
@@ -385,7 +417,7 @@ void Flatten(const json& value, const std::string& path, Row& row) {
   }
 }
 
-// The order of columns; "x.*" stands for all that begin with "x.". Those of a file whether a point
+// The order of columns; "x*" stands for all that begin with "x". Those of a file whether a point
 // has them or not, but for the parameters; others follow by name.
 constexpr std::string_view kColumns[] = {"point_id",
                                          "filter",
@@ -421,6 +453,7 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "clusters.shares",
                                          "clusters.explained_by",
                                          "clusters_reason",
+                                         "counters*",
                                          "floor.ns_per_op",
                                          "floor.ratio",
                                          "floor.from",

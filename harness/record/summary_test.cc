@@ -221,6 +221,40 @@ TEST(Summarise, WhatDependsOnKeysIsUnknownWithoutThem) {
   EXPECT_TRUE(entry["build_ns_per_key_reason"].is_string());
 }
 
+TEST(Summarise, MediansOfCountersOverTheSamplesThatHaveThem) {
+  const auto value = [](double per_op) {
+    return json{{"per_op", per_op}, {"running_share", 1.0}, {"kernel_excluded", true}};
+  };
+  const auto none = [](const char* reason) {
+    return json{{"per_op", nullptr}, {"reason", reason}};
+  };
+  std::vector<Sample> samples;
+  for (uint32_t round = 0; round < 4; ++round) {
+    samples.push_back(MakeSample(round, MakePoint(), round));
+  }
+  EXPECT_FALSE(Summary(samples)["points"][0].contains("counters")) << "older records";
+  // The fourth is older, and one of the others had no register.
+  samples[0].counters = {{"cycles", value(3)}, {"page_faults", value(0)}, {"l1d", none("no PMU")},
+                         {"tlb", none("no PMU")}, {"switches", none("closed")}};
+  samples[1].counters = samples[0].counters;
+  samples[1].counters["cycles"] = value(7);
+  samples[2].counters = samples[0].counters;
+  samples[2].counters["cycles"] = none("never ran");
+  const json entry = Summary(samples)["points"][0];
+  EXPECT_EQ(entry["counters"], json({{"cycles", 5.0}, {"page_faults", 0.0}, {"l1d", nullptr},
+                                     {"tlb", nullptr}, {"switches", nullptr}}));
+  EXPECT_EQ(entry["counters_reason"], "switches: closed; l1d, tlb: no PMU");
+  const std::string csv = SummaryCsv(Summary(samples));
+  EXPECT_THAT(csv, HasSubstr("counters.cycles,counters.page_faults,counters_reason,floor"));
+
+  for (Sample& sample : samples) {
+    if (!sample.counters.is_null()) sample.counters = {{"cycles", value(3)}};
+  }
+  EXPECT_FALSE(Summary(samples)["points"][0].contains("counters_reason"));
+  samples.push_back(MakeFailure(SampleStatus::kInvalid, "too fast", 4, MakePoint(), 4));
+  EXPECT_FALSE(Summary(samples)["points"][0].contains("counters")) << "as its time";
+}
+
 TEST(Summarise, OfNoSamplesIsEmpty) {
   const json summary = Summary({});
   EXPECT_EQ(summary["points"], json::array());

@@ -18,8 +18,10 @@
 
 #include "filters/hash.h"
 #include "filters/pages.h"
+#include "harness/machine/clock_step.h"
 #include "harness/machine/core_clock.h"
 #include "harness/machine/health.h"
+#include "harness/machine/perf_counters.h"
 #include "harness/machine/system_files.h"
 #include "harness/machine/table_pages.h"
 #include "harness/run/measure.h"
@@ -33,9 +35,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+// Time that counts, in one or more pieces; counters are on during the same.
+class Stopwatch {
+ public:
+  explicit Stopwatch(PerfCounters* counters = nullptr) : counters_(counters) {}
+
+  void Start() {
+    if (counters_ != nullptr) counters_->Resume();
+    start_ = Clock::now();
+  }
+  void Stop() {
+    seconds_ += std::chrono::duration<double>(Clock::now() - start_).count();
+    if (counters_ != nullptr) counters_->Pause();
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  PerfCounters* counters_;
+  Clock::time_point start_;
+  double seconds_ = 0;
+};
 
 // Seeds of one round of one case: the same for all filters over the same keys, so that they are
 // asked the same questions.
@@ -105,9 +124,9 @@ class CaseRound {
       // build.
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
       alive_();
-      double build_seconds = 0;
+      Stopwatch build_time;
       std::optional<ScopedPages> pages(work_.pages);
-      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
+      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_time, held_);
       const bool has_tables = ScopedPages::tables() != 0;
       pages.reset();
       alive_();
@@ -119,7 +138,7 @@ class CaseRound {
                                 work_.type->info().name));
       }
       filter_ = std::move(*built);
-      NoteFacts(build_seconds);
+      NoteFacts(build_time.seconds());
 
       const uint64_t queries = std::min(measure_.fpr_queries, key_set_.size() - held_);
       const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
@@ -173,32 +192,32 @@ class CaseRound {
       if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.given_keys()));
     }
 
-    // `seconds` is the time of the build alone, without that of making the keys; `held` the number
-    // of keys, from the first on, that the filter then holds.
-    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds, uint64_t& held) const {
+    // `time` runs during the build alone, not while keys are made; `held` is the number of keys,
+    // from the first on, that the filter then holds.
+    Result<std::unique_ptr<BuiltFilter>> Build(Stopwatch& time, uint64_t& held) const {
       const Case& work = round_.work_;
       held = work.given_keys();
-      auto start = Clock::now();
       if (work.fill) {
         auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
         if (!filter) return filter;
-        start = Clock::now();
+        time.Start();
         held = (*filter)->InsertUntilFull(all_->stream().words);
-        seconds = SecondsSince(start);
+        time.Stop();
         return filter;
       }
+      time.Start();
       if (all_) {
         auto built = work.type->Build(all_->stream(), work.params, round_.seeds_.filter);
-        seconds = SecondsSince(start);
+        time.Stop();
         return built;
       }
       auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
-      seconds = SecondsSince(start);
+      time.Stop();
       if (!filter) return filter;
       ForEachPiece(held, [&](const KeyStream& keys) {
-        start = Clock::now();
+        time.Start();
         (*filter)->InsertAll(keys.words, 1);
-        seconds += SecondsSince(start);
+        time.Stop();
       });
       return filter;
     }
@@ -287,12 +306,12 @@ class CaseRound {
     health.Begin();
     const ScopedPages pages(work_.pages);
     const Measured measured = MeasureTimed(Options(sample.point), [&] {
-      double seconds = 0;
+      Stopwatch time(&counters_);
       uint64_t held = 0;
-      const auto built = keys.Build(seconds, held);
+      const auto built = keys.Build(time, held);
       if (!built) last_error = built.error();
       if (!built || held != held_) ++failed;
-      return seconds;
+      return time.seconds();
     });
     sample.health = health.End();
     if (failed != 0) {
@@ -381,6 +400,16 @@ class CaseRound {
   void NoteTimes(const Measured& measured, uint64_t operations, Sample& sample) {
     sample.iterations_per_pass = measured.iterations;
     sample.operations_per_pass = measured.iterations * operations;
+    if (!sample.point.threads) {
+      sample.counters =
+          counters_.PerOperation(*sample.operations_per_pass * measured.seconds.size());
+    }
+    if (std::string reason = WhyTooShort(measured.seconds, ClockStepNs()); !reason.empty()) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = std::move(reason);
+      sample.threads.reset();
+      return;
+    }
     const double per_pass = static_cast<double>(measured.iterations * operations);
     for (const double seconds : measured.seconds) {
       sample.ns_per_op.push_back(seconds * 1e9 / per_pass);
@@ -397,10 +426,11 @@ class CaseRound {
     }
   }
 
-  MeasureOptions Options(const Point& point) const {
+  MeasureOptions Options(const Point& point) {
     return {.name = PointId(point),
             .passes = measure_.passes,
-            .pass_seconds = measure_.pass_seconds};
+            .pass_seconds = ShortestPassSeconds(measure_.pass_seconds, ClockStepNs()),
+            .counters = point.threads ? nullptr : &counters_};
   }
 
   // Why the keys allow no such share of absent ones; empty if they do.
@@ -443,6 +473,9 @@ class CaseRound {
   uint64_t held_ = 0;  // keys of the filter: those with an index below it
   Sample base_;        // what all samples of this case and round share
   std::unique_ptr<BuiltFilter> filter_;
+  // Of the thread that measures, and of those that a build starts. Threads that look up together are
+  // not counted: they wait for each other first.
+  PerfCounters counters_;
   std::map<std::tuple<double, Hashing, uint64_t>, std::unique_ptr<Stream>> streams_;
 };
 

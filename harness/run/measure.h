@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "harness/machine/fact.h"
+#include "harness/machine/perf_counters.h"
 
 namespace filterbench {
 
@@ -25,6 +29,9 @@ struct MeasureOptions {
   std::string name;
   uint64_t passes = 1;
   double pass_seconds = 0.02;  // iterations are chosen so that a pass takes at least that
+  // Counts during the passes: begun before the first one. May be null. Not for MeasurePasses, which
+  // does not know when its work begins.
+  PerfCounters* counters = nullptr;
 };
 
 // `iteration` runs over a whole stream and returns a number that depends on every lookup (the
@@ -34,7 +41,7 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
                      const std::function<uint64_t()>& iteration);
 
 // The same for work that must be timed without what surrounds it, such as the destruction of what
-// it made: `iteration` returns the seconds that count.
+// it made: `iteration` returns the seconds that count, and resumes and pauses the counters for them.
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration);
 
 // The same for work that is timed as a whole: `pass` does as many iterations as it is given and
@@ -42,6 +49,17 @@ Measured MeasureTimed(const MeasureOptions& options, const std::function<double(
 // there are no seconds.
 Measured MeasurePasses(const MeasureOptions& options,
                        const std::function<std::optional<double>(uint64_t iterations)>& pass);
+
+// The shortest pass, in steps of the clock, that is a measurement: the two readings around it then
+// err by 0.2 % together, at most.
+inline constexpr int64_t kMinPassSteps = 1000;
+
+// Why the clock cannot time one of the passes, with numbers; empty if it can.
+std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& clock_step_ns);
+
+// What a pass must be asked to take for that: longer, because the number of its iterations is an
+// estimate. Passes of less than a quarter of what was asked are run again, with a better one.
+double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns);
 
 }  // namespace filterbench
 

@@ -122,7 +122,9 @@ MeasuredThreads MeasureThreads(const MeasureOptions& options, std::span<const in
   MeasuredThreads measured;
   uint64_t mismatches = 0;
   uint64_t last_result = 0;
-  size_t passes_begun = 0;
+  // One per pass, also of those that are not timed.
+  std::vector<double> fastest_seconds;
+  std::vector<ThreadUsage> usages;
   const auto pass = [&](uint64_t iterations) -> std::optional<double> {
     struct alignas(128) Counts {
       uint64_t mismatches = 0;
@@ -156,18 +158,22 @@ MeasuredThreads MeasureThreads(const MeasureOptions& options, std::span<const in
       }
     }
     if (!measured.problem.empty()) return std::nullopt;
-    constexpr size_t kUntimedPasses = 2;  // MeasurePasses: one to warm up, one to choose iterations
-    if (++passes_begun > kUntimedPasses) {
-      measured.fastest_seconds.push_back(
-          *std::min_element(run->seconds.begin(), run->seconds.end()));
-      AddDifference({}, run->usage, measured.usage);
-    }
+    fastest_seconds.push_back(*std::min_element(run->seconds.begin(), run->seconds.end()));
+    usages.push_back(run->usage);
     return *std::max_element(run->seconds.begin(), run->seconds.end());
   };
   measured.slowest = MeasurePasses(options, pass);
   measured.slowest.mismatches = mismatches;
   measured.slowest.last_result = last_result;
-  if (!measured.problem.empty()) measured.fastest_seconds.clear();
+  // The timed passes are the last ones.
+  const auto timed = [&](const auto& passes, size_t count) {
+    return std::span(passes).last(std::min(count, passes.size()));
+  };
+  const auto fastest = timed(fastest_seconds, measured.slowest.seconds.size());
+  measured.fastest_seconds.assign(fastest.begin(), fastest.end());
+  for (const ThreadUsage& usage : timed(usages, options.passes)) {
+    AddDifference({}, usage, measured.usage);
+  }
   return measured;
 }
 
