@@ -218,7 +218,8 @@ class Comparison:
     points: list
     only_a: list
     only_b: list
-    findings: list            # (point or None for all baselines, quantity, Finding)
+    findings: list            # (point, the name of a filter for all its points, or None for all
+                              # baselines; quantity; Finding)
     status_worse: list        # points that are ok in A and not in B
     status_better: list
     failed_in_both: list
@@ -257,6 +258,7 @@ def compare(runs_a, runs_b, limits=regression.Limits()):
     y, is_b, rows, unit = time_table(both_ok, runs_a, runs_b)
     times = regression.compare_times(y, is_b, rows, limits, unit)
     findings = [(point, "ns", finding) for point, finding in zip(both_ok, times.findings)]
+    findings += [(filter_, "ns", finding) for filter_, finding in times.filters.items()]
     if unit == "run" and (whole := regression.whole_shift(y, is_b, rows, limits)):
         findings.append((None, "ns", whole))
     for point, a, b in builds_of(points):
@@ -319,11 +321,17 @@ def table(comparison, everything):
             _number(finding.b, quantity), _change(finding.ratio), _interval(finding),
             _change(finding.raw_ratio) if quantity == "ns" else "-",
             "-" if finding.p_adjusted is None else f"{finding.p_adjusted:.2g}",
-            "all baselines" if point is None else describe(point.row)))
+            _subject(point)))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return ["  ".join(cell.rjust(width) if 2 <= i <= 7 else cell.ljust(width)
                       for i, (cell, width) in enumerate(zip(line, widths))).rstrip()
             for line in lines]
+
+
+def _subject(point):
+    if point is None:
+        return "all baselines"
+    return f"{point}, all its points" if isinstance(point, str) else describe(point.row)
 
 
 def _number(value, quantity):
@@ -462,7 +470,8 @@ def as_json(comparison, code):
                                    for filter_, (changed, total) in by_filter.items()}
                             for kind, by_filter in comparison.digests.items()},
         "findings": [{
-            "point": None if point is None else name(point.row), "quantity": quantity,
+            "point": (None if point is None else {"filter": point} if isinstance(point, str)
+                      else name(point.row)), "quantity": quantity,
             "verdict": finding.verdict, "reason": finding.reason, "reference": finding.reference,
             **{field: _finite(getattr(finding, field)) for field in (
                 "a", "b", "ratio", "low", "high", "raw_ratio", "p_worse", "p_better", "p_adjusted",

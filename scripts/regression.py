@@ -17,6 +17,7 @@ a unit gives one value: the mean over its builds of the logarithm of the median 
      Its size comes from the middle of the rows, so a change of fewer than half of them does not hide.
   4. A row is worse if t beyond the minimum effect says so (McCarthy and Smyth 2009, Testing
      significance relative to a fold-change threshold is a TREAT, Bioinformatics 25).
+  5. The middle of all rows of a filter is tested like a row: it finds what is too small for any row.
 
 False-positive rates: the exact conditional test of two counts (given their sum, one is binomial;
 Przyborowski and Wilenski 1940), and where filters of different seeds have different rates, a score
@@ -43,6 +44,8 @@ _MOST_PRIOR_DF = 20.0
 # Fewer rows do not show how far ratios scatter.
 _LEAST_ROWS_FOR_SCATTER = 10
 _LEAST_FILTERS_AS_REFERENCE = 3
+_LEAST_ROWS_OF_A_FILTER = 3
+_LEAST_FILTERS_THAT_TELL = 5
 _REPETITIONS = numpy.array([*range(2, 21), *range(22, 50, 4), *range(50, 200, 10), 250, 500, 1000])
 
 
@@ -235,18 +238,20 @@ class Times:
     prior_df: float
     scatter: float             # tau: relative scatter of ratios between runs that spreads do not explain
     unit: str                  # "process" or "run"
+    filters: dict              # {filter: Finding}: the middle of all its rows
     groups: list               # (mode, cache level, filters' ratio to the baselines, its low, its high)
 
 
 class _View:
     """The rows' differences B - A of logarithms, corrected by one kind of reference."""
 
-    def __init__(self, y, is_b, rows, references, limits):
+    def __init__(self, y, is_b, rows, references, limits, tau2=None):
         self.names = [name for name, _ in references]
         corrected = y - numpy.array([shift for _, shift in references]).reshape(y.shape)
         a, b = corrected[:, ~is_b], corrected[:, is_b]
         self.count_a, self.count_b = ((~numpy.isnan(side)).sum(axis=1) for side in (a, b))
         self.difference = _mean(b) - _mean(a)
+        self.deviation = corrected - ((_mean(a) + _mean(b)) / 2)[:, None]
         dfs = numpy.maximum(self.count_a - 1, 0) + numpy.maximum(self.count_b - 1, 0)
         squares = (numpy.nansum((a - _mean(a)[:, None])**2, axis=1)
                    + numpy.nansum((b - _mean(b)[:, None])**2, axis=1))
@@ -259,7 +264,7 @@ class _View:
                 (self.prior_df * prior_variance + dfs * variances) / (self.prior_df + dfs))
             weight = 1 / self.count_a + 1 / self.count_b
         self.df = numpy.where(self.testable, dfs + self.prior_df, 1)
-        self.tau2 = self._scatter(rows, self.variance * weight)
+        self.tau2 = self._scatter(rows, self.variance * weight) if tau2 is None else tau2
         with numpy.errstate(all="ignore"):
             self.error = numpy.sqrt(self.variance * weight + self.tau2)
             half = stats.t.ppf((1 + CONFIDENCE) / 2, self.df) * self.error
@@ -322,7 +327,53 @@ def compare_times(y, is_b, rows, limits, unit="process"):
         finding.p_worse = max(float(other.p_worse[i]) for other in usable or views)
         finding.p_better = max(float(other.p_better[i]) for other in usable or views)
     return Times(findings, views[0].prior_df, math.sqrt(max(view.tau2 for view in views)), unit,
-                 _groups(views[0], rows))
+                 _filters(views, is_b, rows, limits), _groups(views[0], rows))
+
+
+def _shared_scatter(view, members):
+    """tau^2 for the middles of filters' rows: what rows scatter by between runs is less in their
+    middle only if rows of one filter do not share it, and the spread of the middles tells. All of it
+    where there are too few filters to tell."""
+    of_middle = math.pi / 2 * view.tau2 / min(len(indices) for indices in members)
+    if len(members) < _LEAST_FILTERS_THAT_TELL:
+        return max(view.tau2, of_middle)
+    middles = numpy.array([numpy.median(view.difference[indices]) for indices in members])
+    spread = stats.median_abs_deviation(middles, scale="normal")**2
+    return of_middle + min(view.tau2, spread)
+
+
+def _filters(views, is_b, rows, limits):
+    """Whether a filter changed in the middle of its rows. What rows differ by at random is less in
+    their middle, so small changes are found that no single row shows."""
+    members = {}
+    for i, row in enumerate(rows):
+        if not row.is_baseline and all(view.testable[i] for view in views):
+            members.setdefault(row.filter, []).append(i)
+    members = {name: indices for name, indices in members.items()
+               if len(indices) >= _LEAST_ROWS_OF_A_FILTER}
+    usable = [view for view in views
+              if all(view.names[i] is not None for indices in members.values() for i in indices)]
+    if not members or not usable:
+        return {}
+    heads = [Row(name, "", 0, False, False) for name in members]
+    middles = [_View(numpy.array([_nan_median(view.deviation[indices], 0)
+                                  for indices in members.values()]),
+                     is_b, heads, [("all points of the filter", numpy.zeros(len(is_b)))] * len(heads),
+                     limits, tau2=_shared_scatter(view, list(members.values())))
+               for view in usable]
+    found = {}
+    for i, name in enumerate(members):
+        view = min(middles, key=lambda view: abs(view.difference[i]))
+        if not view.testable[i]:
+            continue
+        found[name] = Finding(
+            a=1.0, b=math.exp(view.difference[i]), ratio=math.exp(view.difference[i]),
+            raw_ratio=math.nan, reference=view.names[i], low=math.exp(view.low[i]),
+            high=math.exp(view.high[i]), error=float(view.error[i]), df=float(view.df[i]),
+            needed=int(view.needed[i]) or None,
+            p_worse=max(float(other.p_worse[i]) for other in middles),
+            p_better=max(float(other.p_better[i]) for other in middles))
+    return found
 
 
 def _groups(view, rows):

@@ -61,12 +61,14 @@ def simulate(random, processes, *, drift=0.05, between=0.02, places=0.01, noise=
 
 def judge(y, is_b, unit="process", limits=Limits()):
     times = regression.compare_times(y, is_b, ROWS, limits, unit)
-    regression.decide([("ns", finding) for finding in times.findings], limits)
+    regression.decide([("ns", finding) for finding in (*times.findings, *times.filters.values())],
+                      limits)
     return times
 
 
 def worse_filters(times):
-    return {row.filter for row, finding in zip(ROWS, times.findings) if finding.verdict == WORSE}
+    return ({row.filter for row, finding in zip(ROWS, times.findings) if finding.verdict == WORSE}
+            | {name for name, finding in times.filters.items() if finding.verdict == WORSE})
 
 
 @pytest.mark.parametrize("circumstances", [
@@ -98,6 +100,17 @@ def test_a_slow_down_of_five_percent_is_found_with_enough_processes(processes, l
         assert worse_filters(times) <= {"filter_3"}
         found += worse_filters(times) == {"filter_3"}
     assert found >= least_found * 20
+
+
+def test_what_no_point_shows_the_middle_of_all_points_of_a_filter_does():
+    random = numpy.random.default_rng(15)
+    found_by_rows = found_by_filters = 0
+    for _ in range(10):
+        times = judge(*simulate(random, 6, noise=0.012, tails=2.5, slower={"filter_3": 1.05}))
+        assert worse_filters(times) <= {"filter_3"}
+        found_by_rows += any(finding.verdict == WORSE for finding in times.findings)
+        found_by_filters += times.filters["filter_3"].verdict == WORSE
+    assert found_by_filters >= 6 > 2 * found_by_rows
 
 
 def test_it_is_found_behind_a_drift_in_the_other_direction():
