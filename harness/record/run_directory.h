@@ -58,6 +58,8 @@ class RunDirectory {
   [[nodiscard]] std::optional<Error> WriteManifest(const nlohmann::json& manifest);
   // Appends one line. After an error the file ends with the last whole line.
   [[nodiscard]] std::optional<Error> AppendSample(const Sample& sample);
+  // Until then a loss of power may take samples; a kill takes none.
+  [[nodiscard]] std::optional<Error> SyncSamples() { return samples_.Sync(); }
   // Writes summary.json and summary.csv; may be repeated.
   [[nodiscard]] std::optional<Error> WriteSummary(const nlohmann::json& summary);
   [[nodiscard]] std::optional<Error> WriteTheory(const nlohmann::json& theory);

@@ -2,25 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
-#include <memory>
-#include <new>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "filters/hash.h"
-#include "harness/machine/core_clock.h"
-#include "harness/machine/health.h"
-#include "harness/process/isolated.h"
-#include "harness/run/measure.h"
-#include "harness/run/verify.h"
-#include "workloads/keys.h"
-#include "workloads/lookups.h"
+#include "harness/run/case_round.h"
+#include "harness/run/worker.h"
+#include "harness/statistics.h"
 
 namespace filterbench {
 namespace {
@@ -31,518 +22,267 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Seeds of one round of one case: the same for all filters over the same keys, so that they are
-// asked the same questions.
-struct Seeds {
-  uint64_t keys;
-  uint64_t hash;
-  uint64_t filter;
-  uint64_t lookups;
+// What is known of one point so far.
+struct History {
+  // Process -> round -> passes. Processes are known by what their samples say.
+  std::map<uint32_t, std::map<uint32_t, std::vector<double>>> times;
+  std::optional<uint32_t> failed_in;  // the first such round
 
-  Seeds(uint64_t seed, uint64_t round)
-      : keys(KeySeed(seed)),
-        hash(Mix64(keys ^ Mix64(round + kGoldenGamma))),
-        filter(Mix64(hash + kGoldenGamma)),
-        lookups(Mix64(hash + 2 * kGoldenGamma)) {}
+  NestedValues ValuesBefore(uint64_t end_round) const {
+    NestedValues values;
+    for (const auto& [process, builds] : times) {
+      values.emplace_back();
+      for (const auto& [round, passes] : builds) {
+        if (round < end_round) values.back().push_back(passes);
+      }
+    }
+    return values;
+  }
 };
 
-// Keys of some indices in the form that a hashing asks for, with their memory.
-class OwnedStream {
+class Runner {
  public:
-  template <class IndexOf>
-  OwnedStream(const KeySet& key_set, Hashing hashing, uint64_t hash_seed, uint64_t size,
-              IndexOf index_of)
-      : hashing_(hashing), hash_seed_(hash_seed) {
-    if (hashing == Hashing::kXxh3Bytes) {
-      for (uint64_t i = 0; i < size; ++i) key_set.AppendBytes(index_of(i), arena_);
-      return;
-    }
-    words_.resize(size);
-    for (uint64_t i = 0; i < size; ++i) {
-      words_[i] = hashing == Hashing::kPrehashed ? key_set.Hash(index_of(i), hash_seed)
-                                                 : key_set.U64(index_of(i));
-    }
-  }
+  Runner(const Plan& plan, RunDirectory& directory, const RunOptions& options)
+      : plan_(plan), measure_(plan.measure), directory_(directory), options_(options) {}
 
-  KeyStream stream() const {
-    return {.hashing = hashing_, .words = words_, .bytes = arena_.keys(), .hash_seed = hash_seed_};
+  Result<RunOutcome> Execute() {
+    if (const auto error = ReadEarlier()) return *error;
+    if (const auto error = RecordSkipped()) return *error;
+    for (uint64_t process = 0; process < measure_.max_processes; ++process) {
+      const std::vector<Task> tasks = TasksOf(process);
+      seconds_to_come_ = 0;
+      for (const Task& task : tasks) seconds_to_come_ += Seconds(task);
+      if (process < measure_.processes) {
+        seconds_to_come_ += plan_.seconds_of_round() * static_cast<double>(measure_.rounds) *
+                            static_cast<double>(measure_.processes - 1 - process);
+      }
+      process_ = process;
+      if (const auto error = Do(tasks)) return *error;
+      if (outcome_.interrupted) break;
+    }
+    return outcome_;
   }
 
  private:
-  Hashing hashing_;
-  uint64_t hash_seed_;
-  std::vector<uint64_t> words_;
-  ByteKeyArena arena_;
-};
-
-// One case in one round: the filter, its verification, and its samples.
-class CaseRound {
- public:
-  // `alive` is called between steps of Prepare, so that whoever waits for one knows which it is.
-  CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
-            std::function<void()> alive = [] {})
-      : work_(work),
-        key_set_(work.key_set),
-        measure_(measure),
-        seeds_(measure.seed, round),
-        alive_(std::move(alive)) {
-    base_.round = static_cast<uint32_t>(round);
-    base_.seed = seeds_.filter;
+  static std::string SizeKey(const Point& point) {
+    return fmt::format("{} {}", point.filter, point.params.dump());
   }
 
-  // Builds and verifies. What is wrong is remembered: samples then carry it.
-  void Prepare() {
-    try {
-      const PresentKeys keys(*this);
-      alive_();
-      // What follows from the parameters alone (the best k) is found here and not in the timed
-      // build.
-      (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
-      alive_();
-      double build_seconds = 0;
-      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
-      alive_();
-      if (!built) {
-        const bool memory = built.error().starts_with("out of memory");
-        return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
-                    built.error());
-      }
-      filter_ = std::move(*built);
-      NoteFacts(build_seconds);
+  double Seconds(const Task& task) const {
+    return task.work->seconds * static_cast<double>(task.points.size()) /
+           static_cast<double>(task.work->points.size());
+  }
 
-      const uint64_t queries = std::min(measure_.fpr_queries, key_set_.size() - held_);
-      const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
-                               [&](uint64_t i) { return held_ + i; });
-      alive_();
-      std::set<std::string_view> targets;
-      for (const Point& point : work_.points) targets.insert(point.target);
-      const Verification verification = Verify({.type = work_.type,
-                                                .filter = filter_.get(),
-                                                .present =
-                                                    [&](const auto& use) {
-                                                      keys.ForEachPiece(held_, use);
-                                                    },
-                                                .absent = absent.stream(),
-                                                .targets = {targets.begin(), targets.end()}});
-      base_.fpr = verification.fpr;
-      base_.filter->answers_digest = verification.answers_digest;
-      if (!verification.problem.empty()) {
-        Fail(SampleStatus::kWrongAnswers, verification.problem);
-      }
-    } catch (const std::bad_alloc&) {
-      Fail(SampleStatus::kOutOfMemory, "out of memory while preparing the keys");
+  std::optional<Error> ReadEarlier() {
+    const Result<SamplesFile> earlier = directory_.ReadSamples();
+    if (!earlier) return Error{earlier.error()};
+    for (const Sample& sample : earlier->samples) {
+      reused_.emplace(PointId(sample.point), sample.round);
+      Remember(sample);
+      sequence_ = std::max(sequence_, sample.sequence + 1);
+      next_worker_ = std::max(next_worker_, sample.process.value_or(sample.round) + 1);
+    }
+    outcome_.samples_reused = earlier->samples.size();
+    samples_done_ = earlier->samples.size();
+    return std::nullopt;
+  }
+
+  void Remember(const Sample& sample) {
+    History& history = histories_[PointId(sample.point)];
+    if (sample.status == SampleStatus::kOk) {
+      history.times[sample.process.value_or(sample.round)][sample.round] = sample.ns_per_op;
+    } else {
+      history.failed_in = std::min(history.failed_in.value_or(sample.round), sample.round);
+    }
+    if (sample.status == SampleStatus::kOutOfMemory) {
+      const uint64_t keys = sample.point.keys;
+      const auto [found, is_new] = out_of_memory_.emplace(SizeKey(sample.point), keys);
+      if (!is_new) found->second = std::min(found->second, keys);
     }
   }
 
-  Sample Measure(const Point& point) {
-    Sample sample = base_;
-    sample.point = point;
-    if (sample.status != SampleStatus::kOk) return sample;
-    try {
-      if (!IsLookup(point.mode)) {
-        MeasureBuild(sample);
-      } else {
-        MeasureLookups(sample);
-      }
-    } catch (const std::bad_alloc&) {
-      sample.status = SampleStatus::kOutOfMemory;
-      sample.reason = "out of memory while preparing the stream";
-      sample.ns_per_op.clear();
-    }
-    return sample;
+  std::optional<Error> Record(Sample sample) {
+    sample.sequence = sequence_++;
+    sample.time_utc = FormatUtc(std::chrono::system_clock::now());
+    Remember(sample);
+    ++outcome_.samples_measured;
+    ++samples_done_;
+    if (auto error = directory_.AppendSample(sample)) return error;
+    // What a loss of power may cost, against what waiting for the disk would do to the machine.
+    constexpr double kSecondsBetweenSyncs = 5;
+    if (SecondsSince(synced_) < kSecondsBetweenSyncs) return std::nullopt;
+    synced_ = Clock::now();
+    return directory_.SyncSamples();
   }
 
- private:
-  // The keys that the filter is built from: all in memory, or made piece by piece.
-  class PresentKeys {
-   public:
-    explicit PresentKeys(const CaseRound& round) : round_(round) {
-      if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.given_keys()));
-    }
-
-    // `seconds` is the time of the build alone, without that of making the keys; `held` the number
-    // of keys, from the first on, that the filter then holds.
-    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds, uint64_t& held) const {
-      const Case& work = round_.work_;
-      held = work.given_keys();
-      auto start = Clock::now();
-      if (work.fill) {
-        auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
-        if (!filter) return filter;
-        start = Clock::now();
-        held = (*filter)->InsertUntilFull(all_->stream().words);
-        seconds = SecondsSince(start);
-        return filter;
-      }
-      if (all_) {
-        auto built = work.type->Build(all_->stream(), work.params, round_.seeds_.filter);
-        seconds = SecondsSince(start);
-        return built;
-      }
-      auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
-      seconds = SecondsSince(start);
-      if (!filter) return filter;
-      ForEachPiece(held, [&](const KeyStream& keys) {
-        start = Clock::now();
-        (*filter)->InsertAll(keys.words, 1);
-        seconds += SecondsSince(start);
-      });
-      return filter;
-    }
-
-    // The first `count` keys.
-    template <class Use>
-    void ForEachPiece(uint64_t count, const Use& use) const {
-      if (all_) return use(FirstOf(all_->stream(), count));
-      constexpr uint64_t kPieceKeys = uint64_t{1} << 22;
-      for (uint64_t first = 0; first < count; first += kPieceKeys) {
-        use(Piece(first, std::min(kPieceKeys, count - first)).stream());
-      }
-    }
-
-   private:
-    static KeyStream FirstOf(KeyStream keys, uint64_t count) {
-      keys.words = keys.words.first(std::min<size_t>(count, keys.words.size()));
-      keys.bytes.size = std::min<size_t>(count, keys.bytes.size);
-      return keys;
-    }
-
-    OwnedStream Piece(uint64_t first, uint64_t size) const {
-      return OwnedStream(round_.key_set_, round_.work_.build_hashing, round_.seeds_.hash, size,
-                         [first](uint64_t i) { return first + i; });
-    }
-
-    const CaseRound& round_;
-    std::optional<OwnedStream> all_;
-  };
-
-  void Fail(SampleStatus status, std::string reason) {
-    base_.status = status;
-    base_.reason = std::move(reason);
-  }
-
-  void NoteFacts(double build_seconds) {
-    FilterFacts facts;
-    const BuildReport& report = filter_->Report();
-    const double n = static_cast<double>(held_);
-    facts.size_bytes = filter_->SizeInBytes();
-    facts.allocated_bytes = filter_->AllocatedBytes();
-    if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
-    // A report is about a build at once; keys that were inserted are those of the key set, all
-    // distinct.
-    facts.distinct_keys = work_.fill ? held_ : report.distinct_keys;
-    facts.build_attempts = report.attempts;
-    if (work_.fill) facts.keys_held = held_;
-    if (held_ != 0) {
-      facts.bits_per_key = static_cast<double>(facts.size_bytes) * 8 / n;
-      facts.build_ns_per_key = build_seconds * 1e9 / n;
-    }
-    for (const Detail& detail : filter_->GetDetails()) {
-      facts.extra.emplace(detail.name, detail.value);
-    }
-    const std::span<const std::byte> table = filter_->Table();
-    facts.filter_digest = fmt::format("{:016x}", XXH3_64bits(table.data(), table.size()));
-    facts.hash_bits = work_.type->info().hash_bits;
-    base_.filter = std::move(facts);
-  }
-
-  // Building at once, or key by key.
-  void MeasureBuild(Sample& sample) {
-    if (held_ == 0) {
+  std::optional<Error> RecordSkipped() {
+    for (const SkippedPoint& skipped : plan_.skipped) {
+      if (reused_.contains({PointId(skipped.point), 0})) continue;
+      Sample sample;
+      sample.point = skipped.point;
       sample.status = SampleStatus::kSkipped;
-      sample.reason = "no keys: there is no time per key";
-      return;
+      sample.reason = skipped.reason;
+      if (auto error = Record(std::move(sample))) return error;
     }
-    const PresentKeys keys(*this);
-    uint64_t failed = 0;
-    HealthProbe health;
-    health.Begin();
-    const Measured measured = MeasureTimed(Options(sample.point), [&] {
-      double seconds = 0;
-      uint64_t held = 0;
-      if (!keys.Build(seconds, held) || held != held_) ++failed;
-      return seconds;
-    });
-    sample.health = health.End();
-    if (failed != 0) {
-      sample.status = SampleStatus::kBuildFailed;
-      sample.reason = fmt::format("{} of the timed builds failed", failed);
-      return;
-    }
-    NoteTimes(measured, held_, sample);
+    return std::nullopt;
   }
 
-  void MeasureLookups(Sample& sample) {
-    const Point& point = sample.point;
-    if (const std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
-      sample.status = SampleStatus::kSkipped;
-      sample.reason = reason;
-      return;
-    }
-    const Stream& stream = StreamOf(*point.negative_share, point.hashing);
-    const KeyStream keys = stream.keys.stream();
-    HealthProbe health;
-    health.Begin();
-    const Measured measured = MeasureLoop(Options(point), stream.expected_positives, [&] {
-      return filter_->Count(keys, point.mode, point.target);
-    });
-    sample.health = health.End();
-    sample.stream_lookups = keys.size();
-    sample.positives = measured.last_result;
-    sample.positives_expected = stream.expected_positives;
-    if (measured.mismatches != 0) {
-      sample.status = SampleStatus::kInvalid;
-      sample.reason = fmt::format("the timed loop counted {} positive answers, expected {}",
-                                  measured.last_result, stream.expected_positives);
-      return;
-    }
-    NoteTimes(measured, keys.size(), sample);
+  // Whether a process is to measure the point: all do that every point gets, others only if it is
+  // not known well enough by those before. Samples of its own rounds do not count, so that a run
+  // that was resumed measures the same.
+  bool IsOpen(const Point& point, uint64_t process) const {
+    const auto found = histories_.find(PointId(point));
+    if (found == histories_.end()) return true;
+    const History& history = found->second;
+    const uint64_t first_round = process * measure_.rounds;
+    if (history.failed_in && *history.failed_in < first_round) return false;
+    if (process < measure_.processes) return true;
+    if (!measure_.width) return false;
+    const auto judged = Judge(history.ValuesBefore(first_round), *measure_.width);
+    return judged && !judged->stable;
   }
 
-  void NoteTimes(const Measured& measured, uint64_t operations, Sample& sample) {
-    sample.iterations_per_pass = measured.iterations;
-    sample.operations_per_pass = measured.iterations * operations;
-    const double per_pass = static_cast<double>(measured.iterations * operations);
-    for (const double seconds : measured.seconds) {
-      sample.ns_per_op.push_back(seconds * 1e9 / per_pass);
-    }
-    const std::optional<double> cycles_per_ns = CoreCyclesPerNanosecond();
-    const double fastest = *std::min_element(sample.ns_per_op.begin(), sample.ns_per_op.end());
-    if (cycles_per_ns && !work_.type->info().is_baseline && fastest * *cycles_per_ns < 1) {
-      sample.status = SampleStatus::kInvalid;
-      sample.reason = fmt::format("{:.3g} ns per operation is below one clock cycle", fastest);
-      sample.ns_per_op.clear();
-    }
-  }
-
-  MeasureOptions Options(const Point& point) const {
-    return {.name = PointId(point),
-            .passes = measure_.passes,
-            .pass_seconds = measure_.pass_seconds};
-  }
-
-  // Why the keys allow no such share of absent ones; empty if they do.
-  std::string WhyNoSuchStream(double negative_share) const {
-    if (held_ == 0 && negative_share < 1) return "no keys: all lookups are of absent ones";
-    if (key_set_.size() == held_ && negative_share > 0) {
-      return "every key of the set is in the filter: there is no absent one to look up";
-    }
-    return {};
-  }
-
-  struct Stream {
-    OwnedStream keys;
-    uint64_t expected_positives;
-  };
-
-  // Points of a case share their streams: a share and a hashing make one.
-  const Stream& StreamOf(double negative_share, Hashing hashing) {
-    auto& slot = streams_[{negative_share, hashing}];
-    if (slot == nullptr) {
-      const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
-                                                            : DefaultStreamLookups(held_);
-      const LookupIndices lookup =
-          MakeLookups(held_, key_set_.size(), lookups, negative_share, seeds_.lookups);
-      OwnedStream keys(key_set_, hashing, seeds_.hash, lookup.indices.size(),
-                       [&](uint64_t i) { return lookup.indices[i]; });
-      const uint64_t expected =
-          filter_->Count(keys.stream(), Mode::kLookupSingle, "scalar");
-      slot = std::make_unique<Stream>(Stream{std::move(keys), expected});
-    }
-    return *slot;
-  }
-
-  const Case& work_;
-  const KeySet& key_set_;
-  const MeasureSpec& measure_;
-  const Seeds seeds_;
-  const std::function<void()> alive_;
-  uint64_t held_ = 0;  // keys of the filter: those with an index below it
-  Sample base_;        // what all samples of this case and round share
-  std::unique_ptr<BuiltFilter> filter_;
-  std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
-};
-
-// Measures points of one case in one round, whose code is not ours, in a process of their own. Each
-// sample is handed to `record`; points that crash or do not return become samples that say so.
-class ExternalCaseRound {
- public:
-  ExternalCaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
-                    const std::function<bool()>& should_stop)
-      : work_(work), measure_(measure), round_(round), should_stop_(should_stop) {}
-
-  // False if it was stopped.
-  template <class Record>
-  bool Measure(std::span<const Point* const> points, const Record& record) {
-    size_t done = 0;
-    while (done < points.size()) {
-      // Of a process that died: had it prepared the filter, so that the others may be measured?
-      bool prepared = false;
-      const IsolatedResult result = RunIsolated(
-          {.silence_limit_seconds = measure_.plugin_seconds, .should_stop = should_stop_},
-          [&](const SendMessage& send) {
-            CaseRound in_child(work_, measure_, round_, [&] { send(kAlive); });
-            in_child.Prepare();
-            send(kPrepared);
-            for (const Point* point : points.subspan(done)) {
-              Sample sample = in_child.Measure(*point);
-              sample.time_utc = FormatUtc(std::chrono::system_clock::now());
-              send(SampleToJson(sample).dump());
-            }
-          },
-          [&](std::string_view message) {
-            if (message == kAlive) return;
-            prepared = true;
-            if (message == kPrepared || done == points.size()) return;
-            record(Parsed(message, *points[done]));
-            ++done;
-          });
-      if (result.end == IsolatedEnd::kStopped) return false;
-      if (result.end == IsolatedEnd::kDone || done == points.size()) {
-        // Done before all samples came: something wrote where it should not.
-        for (; done < points.size(); ++done) {
-          record(Failed(*points[done], SampleStatus::kCrashed, "its process sent no sample"));
+  // What a process has to do, without what the directory holds.
+  std::vector<Task> TasksOf(uint64_t process) const {
+    std::vector<Task> tasks;
+    for (uint64_t build = 0; build < measure_.rounds; ++build) {
+      const uint64_t round = process * measure_.rounds + build;
+      for (const size_t index : VisitOrder(plan_.cases.size(), measure_.seed, round)) {
+        const Case& work = plan_.cases[index];
+        Task task{&work, round, {}};
+        for (const size_t p : VisitOrder(work.points.size(), measure_.seed + index, round)) {
+          const Point& point = work.points[p];
+          if (reused_.contains({PointId(point), static_cast<uint32_t>(round)})) continue;
+          if (IsOpen(point, process)) task.points.push_back(point);
         }
-        return true;
-      }
-      const SampleStatus status = result.end == IsolatedEnd::kTimedOut ? SampleStatus::kTimedOut
-                                                                       : SampleStatus::kCrashed;
-      const bool give_up = !prepared || status == SampleStatus::kTimedOut;
-      record(
-          Failed(*points[done], status,
-                 (prepared ? "while it was measured it " : "while it was built or verified it ") +
-                     result.reason));
-      ++done;
-      for (; give_up && done < points.size(); ++done) {
-        record(Failed(*points[done], status, "not tried: another point of the filter " +
-                                                 result.reason));
+        if (!task.points.empty()) tasks.push_back(std::move(task));
       }
     }
-    return true;
+    return tasks;
   }
 
- private:
-  // Messages of the child besides samples.
-  static constexpr std::string_view kAlive = "alive";
-  static constexpr std::string_view kPrepared = "prepared";
-
-  Sample Failed(const Point& point, SampleStatus status, std::string reason) const {
-    Sample sample;
-    sample.point = point;
-    sample.round = static_cast<uint32_t>(round_);
-    sample.seed = Seeds(measure_.seed, round_).filter;
-    sample.status = status;
-    sample.reason = std::move(reason);
-    return sample;
+  bool RanOutOfMemoryBefore(const Case& work) const {
+    const auto found = out_of_memory_.find(SizeKey(work.points.front()));
+    return found != out_of_memory_.end() && work.keys >= found->second;
   }
 
-  Sample Parsed(std::string_view message, const Point& point) const {
-    const nlohmann::json json = nlohmann::json::parse(message, nullptr, false);
-    Result<Sample> sample = json.is_discarded() ? Error{"no JSON"} : SampleFromJson(json);
-    if (!sample || !(sample->point == point)) {
-      return Failed(point, SampleStatus::kCrashed,
-                    "its process sent what is no sample of this point");
+  std::optional<Error> RecordTooLarge(const Task& task, size_t points_done) {
+    for (size_t i = points_done; i < task.points.size(); ++i) {
+      Sample sample;
+      sample.point = task.points[i];
+      sample.round = static_cast<uint32_t>(task.round);
+      sample.seed = BuildSeed(measure_.seed, task.round);
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = fmt::format("ran out of memory before with {} keys",
+                                  out_of_memory_.at(SizeKey(task.points[i])));
+      if (auto error = Record(std::move(sample))) return error;
     }
-    return std::move(*sample);
+    return std::nullopt;
   }
 
-  const Case& work_;
+  // How many of the tasks one worker gets. Code that is not ours gets one of its own, so that what it
+  // breaks is broken for nobody else.
+  static size_t TasksOfOneWorker(std::span<const Task> tasks) {
+    if (tasks.front().work->type->is_external()) return 1;
+    size_t count = 1;
+    while (count < tasks.size() && !tasks[count].work->type->is_external()) ++count;
+    return count;
+  }
+
+  std::optional<Error> Do(std::span<const Task> tasks) {
+    size_t points_done = 0;  // of the first task
+    while (!tasks.empty()) {
+      if (options_.should_stop()) {
+        outcome_.interrupted = true;
+        return std::nullopt;
+      }
+      if (RanOutOfMemoryBefore(*tasks.front().work)) {
+        if (auto error = RecordTooLarge(tasks.front(), points_done)) return error;
+        seconds_to_come_ -= Seconds(tasks.front());
+        tasks = tasks.subspan(1);
+        points_done = 0;
+        continue;
+      }
+      const std::span<const Task> chunk = tasks.first(TasksOfOneWorker(tasks));
+      std::optional<Error> error;
+      bool out_of_memory = false;
+      const uint32_t worker = next_worker_++;
+      size_t task = 0;
+      size_t point = points_done;
+      Show(chunk[0]);
+      const Result<WorkerResult> result = RunWorker(
+          chunk, points_done, measure_,
+          {.start_anew = options_.start_anew,
+           .cpu = options_.cpu,
+           // Larger sizes must not be tried: a new worker gets what is left.
+           .should_stop = [&] { return error || out_of_memory || options_.should_stop(); }},
+          [&](Sample sample) {
+            if (error) return;
+            sample.process = worker;
+            out_of_memory |= sample.status == SampleStatus::kOutOfMemory;
+            error = Record(std::move(sample));
+            const double seconds = Seconds(chunk[task]) /
+                                   static_cast<double>(chunk[task].points.size());
+            seconds_to_come_ -= seconds;
+            estimated_seconds_done_ += seconds;
+            if (++point == chunk[task].points.size()) {
+              ++task;
+              point = 0;
+            }
+            if (task < chunk.size()) Show(chunk[task]);
+          });
+      if (error) return error;
+      if (!result) return Error{result.error()};
+      if (result->end == WorkerEnd::kStopped && !out_of_memory) {
+        outcome_.interrupted = true;
+        return std::nullopt;
+      }
+      tasks = tasks.subspan(result->tasks_done);
+      points_done = result->points_done;
+    }
+    return std::nullopt;
+  }
+
+  void Show(const Task& task) const {
+    // The estimate is corrected by how it went so far.
+    const double pace = estimated_seconds_done_ > 0
+                            ? SecondsSince(start_) / estimated_seconds_done_
+                            : 1;
+    const uint64_t certain = plan_.points() * measure_.rounds *
+                                 std::max(measure_.processes, process_ + 1) +
+                             plan_.skipped.size();
+    options_.on_progress({.samples_done = samples_done_,
+                          .samples_total = std::max(certain, samples_done_),
+                          .seconds_left = std::max(0.0, seconds_to_come_) * pace,
+                          .process = process_,
+                          .now = fmt::format("{} {} keys", task.points[0].filter,
+                                             task.points[0].keys)});
+  }
+
+  const Plan& plan_;
   const MeasureSpec& measure_;
-  uint64_t round_;
-  const std::function<bool()>& should_stop_;
+  RunDirectory& directory_;
+  const RunOptions& options_;
+  RunOutcome outcome_;
+  std::set<std::pair<std::string, uint32_t>> reused_;  // point, round
+  std::map<std::string, History> histories_;           // by point
+  std::map<std::string, uint64_t> out_of_memory_;      // SizeKey -> least keys
+  uint64_t sequence_ = 0;
+  uint32_t next_worker_ = 0;
+
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point synced_ = start_;
+  uint64_t process_ = 0;
+  uint64_t samples_done_ = 0;
+  double seconds_to_come_ = 0;         // estimated, of what is to come for certain
+  double estimated_seconds_done_ = 0;  // of what this process has done
 };
 
 }  // namespace
 
 Result<RunOutcome> ExecutePlan(const Plan& plan, RunDirectory& directory,
                                const RunOptions& options) {
-  RunOutcome outcome;
-  const Result<SamplesFile> earlier = directory.ReadSamples();
-  if (!earlier) return Error{earlier.error()};
-  std::set<std::pair<std::string, uint32_t>> done;
-  uint64_t sequence = 0;
-  for (const Sample& sample : earlier->samples) {
-    done.emplace(PointId(sample.point), sample.round);
-    sequence = std::max(sequence, sample.sequence + 1);
-  }
-
-  const auto start = Clock::now();
-  const uint64_t total = (plan.points() * plan.measure.rounds) + plan.skipped.size();
-  uint64_t at = 0;
-
-  const auto record = [&](Sample& sample) -> std::optional<Error> {
-    sample.sequence = sequence++;
-    sample.time_utc = FormatUtc(std::chrono::system_clock::now());
-    ++outcome.samples_measured;
-    return directory.AppendSample(sample);
-  };
-
-  for (const SkippedPoint& skipped : plan.skipped) {
-    ++at;
-    if (done.contains({PointId(skipped.point), 0})) continue;
-    Sample sample;
-    sample.point = skipped.point;
-    sample.status = SampleStatus::kSkipped;
-    sample.reason = skipped.reason;
-    if (const auto error = record(sample)) return *error;
-  }
-
-  for (uint64_t round = 0; round < plan.measure.rounds; ++round) {
-    for (const size_t index : VisitOrder(plan.cases.size(), plan.measure.seed, round)) {
-      const Case& work = plan.cases[index];
-      std::vector<const Point*> missing;
-      for (const size_t p : VisitOrder(work.points.size(), plan.measure.seed + index, round)) {
-        if (done.contains({PointId(work.points[p]), static_cast<uint32_t>(round)})) {
-          ++outcome.samples_reused;
-          ++at;
-        } else {
-          missing.push_back(&work.points[p]);
-        }
-      }
-      if (missing.empty()) continue;
-      const auto show = [&] {
-        options.on_progress(
-            {.samples_done = at,
-             .samples_total = total,
-             .seconds = SecondsSince(start),
-             .now = fmt::format("{} {} keys", work.points[0].filter, work.points[0].keys)});
-      };
-      const auto stopped = [&] {
-        outcome.interrupted = options.should_stop();
-        return outcome.interrupted;
-      };
-      if (stopped()) return outcome;
-      show();
-      if (work.type->is_external()) {
-        std::optional<Error> error;
-        const std::function<bool()> should_stop = [&] {
-          return error.has_value() || options.should_stop();
-        };
-        ExternalCaseRound external(work, plan.measure, round, should_stop);
-        const bool finished = external.Measure(missing, [&](Sample sample) {
-          ++at;
-          if (!error) error = record(sample);
-          show();
-        });
-        if (error) return *error;
-        if (!finished) {
-          outcome.interrupted = true;
-          return outcome;
-        }
-        continue;
-      }
-      CaseRound case_round(work, plan.measure, round);
-      case_round.Prepare();
-      for (const Point* point : missing) {
-        if (stopped()) return outcome;
-        show();
-        Sample sample = case_round.Measure(*point);
-        ++at;
-        if (const auto error = record(sample)) return *error;
-      }
-    }
-  }
-  return outcome;
+  return Runner(plan, directory, options).Execute();
 }
 
 }  // namespace filterbench
