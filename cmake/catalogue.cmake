@@ -2,6 +2,8 @@
 #   filters/catalogue.h                     the type list `Catalogue` and the list `kFiltersNotBuilt`
 #   filters/conformance/<type>_test.cc      the tests that every filter passes, once for each type;
 #                                           `conformance_tests` names them all
+#   filters/conformance/of_all_<what>.cc    goldens and kernels of all our types at once, for
+#                                           emulators: `tests_of_all` names them
 # FILTERBENCH_ONLY, a list of types, leaves out all others.
 # FILTERBENCH_EXTERNAL_FILTERS, a list of TYPE=HEADER, adds filters from outside of the tree: HEADER
 # is a path, TYPE its type as seen from namespace filterbench. Files beside HEADER that have its name
@@ -10,7 +12,7 @@ set(FILTERBENCH_ONLY "" CACHE STRING "types of filters/catalogue.txt to build; a
 set(FILTERBENCH_EXTERNAL_FILTERS "" CACHE STRING "TYPE=HEADER of filters from outside of the tree")
 
 function(filterbench_generate_catalogue catalogue output_directory conformance_tests
-         external_sources)
+         external_sources tests_of_all)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${catalogue})
   file(STRINGS ${catalogue} lines REGEX "^[^#]")
   set(sources "")
@@ -32,6 +34,7 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
   set(types "")
   set(not_built "")
   set(tests "")
+  set(external_types "")
   foreach(line IN LISTS lines)
     separate_arguments(words UNIX_COMMAND "${line}")
     list(LENGTH words count)
@@ -65,6 +68,9 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
     endif()
     string(APPEND includes "#include \"${header}\"\n")
     list(APPEND types "${type}")
+    if(external)
+      list(APPEND external_types ${type})
+    endif()
     string(MAKE_C_IDENTIFIER ${type} identifier)
     set(test ${output_directory}/filters/conformance/${identifier}_test.cc)
     list(APPEND tests ${test})
@@ -87,10 +93,27 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
       message(FATAL_ERROR "FILTERBENCH_ONLY: ${catalogue} has no type ${type}")
     endif()
   endforeach()
+  set(of_all "")
+  set(our_types ${types})
+  list(REMOVE_ITEM our_types ${external_types})
+  list(JOIN our_types ", " our_types)
+  foreach(what IN ITEMS golden kernel)
+    set(test ${output_directory}/filters/conformance/of_all_${what}.cc)
+    list(APPEND of_all ${test})
+    file(CONFIGURE OUTPUT ${test} @ONLY CONTENT [=[
+// Made by cmake/catalogue.cmake from filters/catalogue.txt.
+#include "filters/catalogue.h"
+
+#define FILTERBENCH_TESTED_FILTER @our_types@
+#define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL 0
+#include "filters/conformance/@what@.h"
+]=])
+  endforeach()
   list(JOIN types ", " types)
   list(JOIN not_built "" not_built)
   set(${conformance_tests} ${tests} PARENT_SCOPE)
   set(${external_sources} ${sources} PARENT_SCOPE)
+  set(${tests_of_all} ${of_all} PARENT_SCOPE)
   file(CONFIGURE OUTPUT ${output_directory}/filters/catalogue.h @ONLY CONTENT [=[
 // Made by cmake/catalogue.cmake from filters/catalogue.txt.
 #ifndef FILTERBENCH_FILTERS_CATALOGUE_H_

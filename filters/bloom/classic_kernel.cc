@@ -38,17 +38,17 @@ class ClassicProbes {
     }
   }
 
-  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT values, V* states) const {
+  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT values, V& state, V&) const {
     const D d;
-    states[0] = Xxh3OfKey(d, hn::LoadU(d, values));
+    state = Xxh3OfKey(d, hn::LoadU(d, values));
   }
 
-  HWY_INLINE V Position(const V* states, uint32_t i) const {
+  HWY_INLINE V Position(V state, uint32_t i) const {
     const D d;
-    return FastRange64<kNarrow>(d, Xxh3(d, states[0], seeds_[i]), bits_);
+    return FastRange64<kNarrow>(d, Xxh3(d, state, seeds_[i]), bits_);
   }
 
-  HWY_INLINE void Next(V*, uint32_t) const {}
+  HWY_INLINE void Next(V&, V&, uint32_t) const {}
 
  private:
   uint64_t bits_;

@@ -41,27 +41,26 @@ class KmProbes {
         forbidden_(view.forbidden_divisor),
         allowed_(view.bits - view.forbidden_divisor) {}
 
-  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT hashes, V* states) const {
+  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT hashes, V& position, V& step) const {
     const D d;
     const DHash dh;
     const VHash hash = hn::LoadU(dh, hashes);
     if constexpr (kNarrow) {
       const VHash hash_after = hn::LoadU(dh, hashes + hn::Lanes(dh));
-      states[0] =
-          hn::ConcatEven(d, hn::BitCast(d, Start(hash_after)), hn::BitCast(d, Start(hash)));
-      states[1] = hn::ConcatEven(d, hn::BitCast(d, Step(hash_after)), hn::BitCast(d, Step(hash)));
+      position = hn::ConcatEven(d, hn::BitCast(d, Start(hash_after)), hn::BitCast(d, Start(hash)));
+      step = hn::ConcatEven(d, hn::BitCast(d, Step(hash_after)), hn::BitCast(d, Step(hash)));
     } else {
-      states[0] = Start(hash);
-      states[1] = Step(hash);
+      position = Start(hash);
+      step = Step(hash);
     }
   }
 
-  HWY_INLINE V Position(const V* states, uint32_t) const { return states[0]; }
+  HWY_INLINE V Position(V position, uint32_t) const { return position; }
 
-  HWY_INLINE void Next(V* states, uint32_t i) const {
-    states[0] = AddMod(states[0], states[1]);
+  HWY_INLINE void Next(V& position, V& step, uint32_t i) const {
+    position = AddMod(position, step);
     if constexpr (kProbing == KmBloom::Probing::kEnhanced) {
-      states[1] = AddMod(states[1], hn::Set(D(), static_cast<T>((i + uint64_t{1}) % bits_)));
+      step = AddMod(step, hn::Set(D(), static_cast<T>((i + uint64_t{1}) % bits_)));
     }
   }
 

@@ -45,23 +45,17 @@ class LineProbeVectors {
   // Vectors that k probes fill.
   HWY_INLINE size_t Vectors() const { return (k_ + hn::Lanes(D()) - 1) / hn::Lanes(D()); }
 
-  // The v-th vector of a key's probes; lanes beyond k have no bit.
-  struct Probes {
-    V products;  // the position in the block is the top 9 bits
-    V bits;      // in the word of the position
-  };
-  HWY_INLINE Probes Of(uint32_t hash, size_t v) const {
+  // The v-th vector of a key's probes: the position in the block is the top 9 bits.
+  HWY_INLINE V Products(uint32_t hash, size_t v) const {
     const D d;
-    const size_t first = v * hn::Lanes(d);
-    const V products = hn::Mul(hn::Set(d, hash), hn::Load(d, multipliers_ + first));
-    const V in_word = hn::And(hn::ShiftRight<23>(products), hn::Set(d, 31));
-    return {products, hn::Shl(hn::Load(d, bits_ + first), in_word)};
+    return hn::Mul(hn::Set(d, hash), hn::Load(d, multipliers_ + v * hn::Lanes(d)));
   }
 
-  // The bits of the probes that the block lacks, one per lane.
-  static HWY_INLINE V Missing(const uint32_t* HWY_RESTRICT block, const Probes& probes) {
+  // The bits of the v-th vector of probes that the block lacks, one per lane; lanes beyond k have
+  // no bit.
+  HWY_INLINE V Missing(const uint32_t* HWY_RESTRICT block, V products, size_t v) const {
     const D d;
-    const V indices = hn::ShiftRight<28>(probes.products);
+    const V indices = hn::ShiftRight<28>(products);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 16 lanes: the block is one register
     const V words = hn::TableLookupLanes(hn::Load(d, block), hn::IndicesFromVec(d, indices));
 #elif HWY_TARGET == HWY_AVX2
@@ -71,12 +65,16 @@ class LineProbeVectors {
     const auto high = _mm256_permutevar8x32_epi32(hn::Load(d, block + 8).raw, indices.raw);
     const V words{_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(low),
                                                        _mm256_castsi256_ps(high),
-                                                       _mm256_castsi256_ps(probes.products.raw)))};
+                                                       _mm256_castsi256_ps(products.raw)))};
 #else
     const hn::Rebind<int32_t, D> di;
     const V words = hn::GatherIndex(d, block, hn::BitCast(di, indices));
 #endif
-    return hn::AndNot(words, probes.bits);
+    const V in_word = hn::And(hn::ShiftRight<23>(products), hn::Set(d, 31));
+    return hn::AndNot(words, hn::Shl(hn::Load(d, bits_ + v * hn::Lanes(d)), in_word));
+  }
+  HWY_INLINE V Missing(const uint32_t* HWY_RESTRICT block, uint32_t hash, size_t v) const {
+    return Missing(block, Products(hash, v), v);
   }
 
   // Calls `use` with the number of vectors, where that is one or two as a constant: the usual k
@@ -128,10 +126,10 @@ class LineLookup {
   HWY_INLINE bool MayContain(uint64_t hash) const {
     const uint32_t* block = view_.words + view_.BlockOf(hash) * kLineWords;
     const uint32_t probe_hash = View::ProbeHash(hash);
-    V missing = Vectors::Missing(block, vectors_.Of(probe_hash, 0));
+    V missing = vectors_.Missing(block, probe_hash, 0);
     const size_t vectors = vectors_.Vectors();
     for (size_t v = 1; v < Vectors::kMaxVectors && v < vectors; ++v) {
-      missing = hn::Or(missing, Vectors::Missing(block, vectors_.Of(probe_hash, v)));
+      missing = hn::Or(missing, vectors_.Missing(block, probe_hash, v));
     }
     return NothingMissing(D(), missing);
   }
@@ -165,9 +163,9 @@ class LineLookup {
       return NothingMissingOf8(D(), [&](size_t j) FILTERBENCH_INLINE_LAMBDA {
         const uint32_t hash = View::ProbeHash(chunk.hashes[i + j]);
         const uint32_t* block = Block(chunk, i + j);
-        V missing = Vectors::Missing(block, vectors_.Of(hash, 0));
+        V missing = vectors_.Missing(block, hash, 0);
         for (size_t v = 1; v < vectors; ++v) {
-          missing = hn::Or(missing, Vectors::Missing(block, vectors_.Of(hash, v)));
+          missing = hn::Or(missing, vectors_.Missing(block, hash, v));
         }
         return missing;
       });

@@ -34,14 +34,14 @@ class ChainProbes {
 
   ChainProbes(const Hash& hash, uint64_t bits) : hash_(hash), bits_(bits) {}
 
-  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT keys, V* states) const {
-    states[0] = hash_.Load(D(), keys);
+  HWY_INLINE void Begin(const uint64_t* HWY_RESTRICT keys, V& state, V&) const {
+    state = hash_.Load(D(), keys);
   }
-  HWY_INLINE V Position(const V* states, uint32_t) const {
-    return FastRange64<kNarrow>(D(), states[0], bits_);
+  HWY_INLINE V Position(V state, uint32_t) const {
+    return FastRange64<kNarrow>(D(), state, bits_);
   }
-  HWY_INLINE void Next(V* states, uint32_t) const {
-    states[0] = hn::Mul(states[0], hn::Set(D(), ProbeChain::kMultiplier));
+  HWY_INLINE void Next(V& state, V&, uint32_t) const {
+    state = hn::Mul(state, hn::Set(D(), ProbeChain::kMultiplier));
   }
 
  private:

@@ -36,19 +36,22 @@ namespace HWY_NAMESPACE {
 //   T                          uint32_t or uint64_t, the lanes of states and positions
 //   D                          the vectors of T
 //   kMaxProbes                 the largest k
-//   kStates                    values that a key carries from probe to probe
-//   kPositionIsState           state 0 is the position of the next probe; otherwise positions are
+//   kStates                    values that a key carries from probe to probe: 1, the state, or 2, the
+//                              state and a step; with 1, `step` below is anything and stays unused
+//   kPositionIsState           the state is the position of the next probe; otherwise positions are
 //                              dear, and are computed for some vectors before the first is tested
-//   Begin(hashes, states)      states[s], before probe 0, of a vector of T keys
-//   Position(states, i)        position of probe i, in [0, bits), from vectors of states
-//   Next(states, i)            from probe i to the next
-// Zeros are states too: those of lanes without a key.
+//   Begin(hashes, state, step) both, before probe 0, of a vector of T keys
+//   Position(state, i)         position of probe i, in [0, bits), from a vector of states
+//   Next(state, step, i)       from probe i to the next
+// Zeros are states and steps too: those of lanes without a key. Vectors that are variables, not
+// elements of an array: those of SVE can be nothing else.
 template <class Probes, bool kPrefetch>
 class ProbeRounds {
   using T = typename Probes::T;
   using D = typename Probes::D;
   using V = hn::Vec<D>;
   static constexpr size_t kStates = Probes::kStates;
+  static_assert(kStates == 1 || kStates == 2);
   static constexpr size_t kPadding = 64 / sizeof(T);  // whole vectors are stored at the end
   static constexpr bool kKeepPositions = !Probes::kPositionIsState;
   static constexpr uint32_t kMaxProbesPerRound = kPrefetch ? 1 : 2;
@@ -92,9 +95,11 @@ class ProbeRounds {
 
   HWY_INLINE void BeginVector(const uint64_t* HWY_RESTRICT hashes, size_t first) {
     const D d;
-    V states[kStates];
-    probes_.Begin(hashes, states);
-    for (size_t s = 0; s < kStates; ++s) hn::Store(states[s], d, states_[s] + first);
+    V state = hn::Zero(d);
+    V step = hn::Zero(d);
+    probes_.Begin(hashes, state, step);
+    hn::Store(state, d, states_[0] + first);
+    if constexpr (kStates == 2) hn::Store(step, d, states_[1] + first);
     hn::Store(hn::Iota(d, static_cast<T>(first)), d, keys_ + first);
   }
 
@@ -113,7 +118,6 @@ class ProbeRounds {
     size_t next_ahead = 0;
     size_t left = 0;
     for (size_t from = 0; from < undecided; from += lanes) {
-      V states[kStates];
       if (kPrefetch || (kKeepPositions && ahead == from)) {
         for (; ahead < std::min(from + kAhead, undecided); ahead += lanes) {
           Prepare<kProbes>(first, ahead);
@@ -123,21 +127,23 @@ class ProbeRounds {
         Prepare<1>(first + 1, next_ahead);
         next_ahead += lanes;
       }
-      for (size_t s = 0; s < kStates; ++s) states[s] = hn::Load(d, states_[s] + from);
+      V state = hn::Load(d, states_[0] + from);
+      V step = LoadStep(from);
       const V keys = hn::Load(d, keys_ + from);
       auto tested = hn::Set(di, -1);  // the sign bits count
       for (uint32_t p = 0; p < kProbes; ++p) {
         const V position = kKeepPositions ? hn::Load(d, positions_[p] + from)
-                                          : probes_.Position(states, first + p);
+                                          : probes_.Position(state, first + p);
         const V word = GatherWords(d, table_, hn::ShiftRight<kWordShift>(position));
         const V bit_on_top = hn::Shl(word, hn::AndNot(position, hn::Set(d, kInWord)));
         tested = hn::And(tested, hn::BitCast(di, bit_on_top));
-        probes_.Next(states, first + p);
+        probes_.Next(state, step, first + p);
       }
       auto set = hn::RebindMask(d, hn::Lt(tested, hn::Zero(di)));
       if (from + lanes > undecided) set = hn::And(set, hn::FirstN(d, undecided - from));
       // Never ahead of what was read.
-      for (size_t s = 0; s < kStates; ++s) StoreSelected(d, states[s], set, states_[s] + left);
+      StoreSelected(d, state, set, states_[0] + left);
+      if constexpr (kStates == 2) StoreSelected(d, step, set, states_[1] + left);
       StoreSelected(d, keys, set, keys_ + left);
       left += hn::CountTrue(d, set);
     }
@@ -152,11 +158,11 @@ class ProbeRounds {
     const D d;
     const T* positions = states_[0];
     if constexpr (kKeepPositions) {
-      V states[kStates];
-      for (size_t s = 0; s < kStates; ++s) states[s] = hn::Load(d, states_[s] + from);
+      V state = hn::Load(d, states_[0] + from);
+      V step = LoadStep(from);
       for (uint32_t p = 0; p < kProbes; ++p) {
-        hn::Store(probes_.Position(states, first + p), d, positions_[p] + from);
-        probes_.Next(states, first + p);
+        hn::Store(probes_.Position(state, first + p), d, positions_[p] + from);
+        probes_.Next(state, step, first + p);
       }
       positions = positions_[0];
     }
@@ -165,6 +171,12 @@ class ProbeRounds {
         hwy::Prefetch(table_ + positions[j] / (sizeof(T) * 8));
       }
     }
+  }
+
+  HWY_INLINE V LoadStep(size_t from) const {
+    const D d;
+    if constexpr (kStates == 2) return hn::Load(d, states_[1] + from);
+    return hn::Zero(d);
   }
 
   // Keys between the prefetch of a line and its use: more than the misses that a core can have
@@ -205,10 +217,11 @@ void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words, uint32_t k
     }
     size_t count = 0;
     for (size_t i = 0; i < kBatch; i += lanes) {
-      hn::Vec<D> states[Probes::kStates];
-      probes.Begin(batch + i, states);
+      hn::Vec<D> state = hn::Zero(d);
+      hn::Vec<D> step = hn::Zero(d);
+      probes.Begin(batch + i, state, step);
       for (uint32_t p = 0; p < k; ++p) {
-        const hn::Vec<D> position = probes.Position(states, p);
+        const hn::Vec<D> position = probes.Position(state, p);
         if constexpr (kWholeTable) {
           hn::Store(position, d, out + count);
           count += lanes;
@@ -217,7 +230,7 @@ void InsertProbes(const Probes& probes, uint64_t* HWY_RESTRICT words, uint32_t k
           StoreSelected(d, position, mine, out + count);
           count += hn::CountTrue(d, mine);
         }
-        probes.Next(states, p);
+        probes.Next(state, step, p);
       }
     }
     return count;

@@ -22,21 +22,22 @@ namespace HWY_NAMESPACE {
 using SplitD = hn::CappedTag<uint32_t, kSplitWords>;
 using SplitV = hn::Vec<SplitD>;
 
-// The bits of a key in the words from `first` on, and the products that they come from, which
-// choose the half of a word of 64 bits by their sign.
-struct SplitBits {
-  HWY_INLINE SplitBits(uint64_t hash, size_t first, int word_bits) {
-    const SplitD d;
-    products = hn::Mul(hn::Set(d, static_cast<uint32_t>(hash)),
-                       hn::LoadU(d, kSplitBlockSalts + first));
-    const SplitV positions = word_bits == 32
-                                 ? hn::ShiftRight<27>(products)
-                                 : hn::And(hn::ShiftRight<26>(products), hn::Set(d, 31));
-    masks = hn::Shl(hn::Set(d, 1), positions);
-  }
-  SplitV products;
-  SplitV masks;
-};
+// What the bits of a key in the words from `first` on come from; the sign chooses the half of a
+// word of 64 bits.
+HWY_INLINE SplitV SplitProducts(uint64_t hash, size_t first) {
+  const SplitD d;
+  return hn::Mul(hn::Set(d, static_cast<uint32_t>(hash)), hn::LoadU(d, kSplitBlockSalts + first));
+}
+
+// The bits, one in each word of 32 bits.
+template <int kWordBits>
+HWY_INLINE SplitV SplitMasks(SplitV products) {
+  const SplitD d;
+  const SplitV positions = kWordBits == 32
+                               ? hn::ShiftRight<27>(products)
+                               : hn::And(hn::ShiftRight<26>(products), hn::Set(d, 31));
+  return hn::Shl(hn::Set(d, 1), positions);
+}
 
 template <class View>
 class SplitLookup {
@@ -107,13 +108,14 @@ class SplitLookup {
     const SplitD d;
     uint32_t* block = reinterpret_cast<uint32_t*>(table + chunk.offsets[i]);
     for (size_t first = 0; first < kSplitWords; first += hn::Lanes(d)) {
-      const SplitBits bits(chunk.hashes[i], first, View::kWordBits);
-      SplitV low = bits.masks;
+      const SplitV products = SplitProducts(chunk.hashes[i], first);
+      const SplitV masks = SplitMasks<View::kWordBits>(products);
+      SplitV low = masks;
       if constexpr (kHalves) {
         const hn::RebindToSigned<SplitD> di;
-        const auto high_half = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, bits.products)));
+        const auto high_half = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, products)));
         uint32_t* high = block + kSplitWords + first;
-        hn::Store(hn::Or(hn::Load(d, high), hn::And(bits.masks, high_half)), d, high);
+        hn::Store(hn::Or(hn::Load(d, high), hn::And(masks, high_half)), d, high);
         low = hn::AndNot(high_half, low);
       }
       hn::Store(hn::Or(hn::Load(d, block + first), low), d, block + first);
@@ -138,12 +140,12 @@ class SplitLookup {
   static HWY_INLINE SplitV Missing(const uint32_t* HWY_RESTRICT block, uint64_t hash,
                                    size_t first) {
     const SplitD d;
-    const SplitBits bits(hash, first, View::kWordBits);
+    const SplitV products = SplitProducts(hash, first);
     SplitV words = hn::Load(d, block + first);
     if constexpr (kHalves) {
-      words = Chosen(d, bits.products, words, hn::Load(d, block + kSplitWords + first));
+      words = Chosen(d, products, words, hn::Load(d, block + kSplitWords + first));
     }
-    return hn::AndNot(words, bits.masks);
+    return hn::AndNot(words, SplitMasks<View::kWordBits>(products));
   }
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86

@@ -36,14 +36,12 @@ class TwoChoiceLookup {
     const uint32_t* first = view_.Block(TwoChoiceBlocked::FirstBlock(hash, view_.blocks));
     const uint32_t* second = view_.Block(TwoChoiceBlocked::SecondBlock(hash, view_.blocks));
     const uint32_t probe_hash = TwoChoiceBlocked::ProbeHash(hash);
-    const auto probes = vectors_.Of(probe_hash, 0);
-    V missing_first = Vectors::Missing(first, probes);
-    V missing_second = Vectors::Missing(second, probes);
+    V missing_first = vectors_.Missing(first, probe_hash, 0);
+    V missing_second = vectors_.Missing(second, probe_hash, 0);
     const size_t vectors = vectors_.Vectors();
     for (size_t v = 1; v < Vectors::kMaxVectors && v < vectors; ++v) {
-      const auto more = vectors_.Of(probe_hash, v);
-      missing_first = hn::Or(missing_first, Vectors::Missing(first, more));
-      missing_second = hn::Or(missing_second, Vectors::Missing(second, more));
+      missing_first = hn::Or(missing_first, vectors_.Missing(first, probe_hash, v));
+      missing_second = hn::Or(missing_second, vectors_.Missing(second, probe_hash, v));
     }
     return NothingMissing(D(), missing_first) || NothingMissing(D(), missing_second);
   }
@@ -77,9 +75,9 @@ class TwoChoiceLookup {
         return NothingMissingOf8(D(), [&](size_t j) FILTERBENCH_INLINE_LAMBDA {
           const uint32_t hash = TwoChoiceBlocked::ProbeHash(chunk.hashes[i + j]);
           const uint32_t* block = At(offsets[i + j]);
-          V missing = Vectors::Missing(block, vectors_.Of(hash, 0));
+          V missing = vectors_.Missing(block, hash, 0);
           for (size_t v = 1; v < vectors; ++v) {
-            missing = hn::Or(missing, Vectors::Missing(block, vectors_.Of(hash, v)));
+            missing = hn::Or(missing, vectors_.Missing(block, hash, v));
           }
           return missing;
         });

@@ -26,40 +26,35 @@ namespace HWY_NAMESPACE {
 using D64 = hn::CappedTag<uint64_t, 8>;
 using V64 = hn::Vec<D64>;
 
-// CuckooPlaces::PlaceOf of a vector of keys; fewer than 2^32 buckets.
+// CuckooPlaces::PlaceOf of a vector of keys; fewer than 2^32 buckets. No class holds the three
+// vectors: those of SVE can be members of none.
 template <int kBits, bool kXor>
-struct Places {
-  V64 tag;
-  V64 bucket;
-  V64 partner;
-
-  HWY_INLINE Places(V64 salted, V64 buckets) {
-    const D64 d;
-    tag = hn::And(salted, hn::Set(d, (uint64_t{1} << kBits) - 1));
-    // 0 becomes 1: the mask is -1 in those lanes.
-    tag = hn::Sub(tag, hn::VecFromMask(d, hn::Eq(tag, hn::Zero(d))));
-    // FastRange64 with 32-bit products: (high m + (low m >> 32)) >> 32, whose sum is below 2^64.
-    const V64 low = hn::ShiftRight<32>(MulLow32(d, salted, buckets));
-    bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
-    V64 sum = MulLow32(d, tag, hn::Set(d, CuckooPlaces::kPairMultiplier1));
-    sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)),
-                   hn::Set(d, CuckooPlaces::kPairMultiplier2));
-    if constexpr (kXor) {
-      const V64 one = hn::Set(d, 1);
-      sum = hn::ShiftRight<32>(MulLow32(d, sum, hn::Sub(buckets, one)));
-      // The mask is -1 where the table has two buckets or more.
-      sum = hn::Sub(sum, hn::VecFromMask(d, hn::Ne(buckets, one)));
-      partner = hn::Xor(bucket, sum);
-    } else {
-      sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
-      // Both are below 2^32: the difference is negative where its highest bit is set.
-      const hn::RebindToSigned<D64> di;
-      const V64 difference = hn::Sub(sum, bucket);
-      const V64 wrapped = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, difference)));
-      partner = hn::Add(difference, hn::And(wrapped, buckets));
-    }
+HWY_INLINE void PlacesOf(V64 salted, V64 buckets, V64& tag, V64& bucket, V64& partner) {
+  const D64 d;
+  tag = hn::And(salted, hn::Set(d, (uint64_t{1} << kBits) - 1));
+  // 0 becomes 1: the mask is -1 in those lanes.
+  tag = hn::Sub(tag, hn::VecFromMask(d, hn::Eq(tag, hn::Zero(d))));
+  // FastRange64 with 32-bit products: (high m + (low m >> 32)) >> 32, whose sum is below 2^64.
+  const V64 low = hn::ShiftRight<32>(MulLow32(d, salted, buckets));
+  bucket = hn::ShiftRight<32>(hn::Add(MulLow32(d, hn::ShiftRight<32>(salted), buckets), low));
+  V64 sum = MulLow32(d, tag, hn::Set(d, CuckooPlaces::kPairMultiplier1));
+  sum = MulLow32(d, hn::Xor(sum, hn::ShiftRight<15>(sum)),
+                 hn::Set(d, CuckooPlaces::kPairMultiplier2));
+  if constexpr (kXor) {
+    const V64 one = hn::Set(d, 1);
+    sum = hn::ShiftRight<32>(MulLow32(d, sum, hn::Sub(buckets, one)));
+    // The mask is -1 where the table has two buckets or more.
+    sum = hn::Sub(sum, hn::VecFromMask(d, hn::Ne(buckets, one)));
+    partner = hn::Xor(bucket, sum);
+  } else {
+    sum = hn::ShiftRight<32>(MulLow32(d, sum, buckets));
+    // Both are below 2^32: the difference is negative where its highest bit is set.
+    const hn::RebindToSigned<D64> di;
+    const V64 difference = hn::Sub(sum, bucket);
+    const V64 wrapped = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di, difference)));
+    partner = hn::Add(difference, hn::And(wrapped, buckets));
   }
-};
+}
 
 // `bucket` times a number of bytes that is a power of two or three times one.
 template <uint64_t kBytes>
@@ -194,10 +189,11 @@ class PairLookup {
     const V64 buckets = hn::Set(d, view_.buckets);
     const V64 salt = hn::Set(d, view_.salt);
     for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
-      const Places<kBits, kXor> places(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets);
-      hn::Store(ByteOffset<Bucket::kBytes>(places.bucket), d, chunk.first_offsets + i);
-      hn::Store(ByteOffset<Bucket::kBytes>(places.partner), d, chunk.second_offsets + i);
-      hn::Store(places.tag, d, chunk.tags + i);
+      V64 tag, bucket, partner;
+      PlacesOf<kBits, kXor>(hn::Xor(hn::LoadU(d, hashes + i), salt), buckets, tag, bucket, partner);
+      hn::Store(ByteOffset<Bucket::kBytes>(bucket), d, chunk.first_offsets + i);
+      hn::Store(ByteOffset<Bucket::kBytes>(partner), d, chunk.second_offsets + i);
+      hn::Store(tag, d, chunk.tags + i);
     }
   }
   // Apart, so that its code does not stand between that of the others.

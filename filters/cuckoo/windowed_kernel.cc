@@ -40,13 +40,15 @@ class WindowLookup {
     const V64 windows = hn::Set(d, view_.windows);
     const V64 salt = hn::Set(d, view_.salt);
     for (size_t i = 0; i < kChunkKeys; i += hn::Lanes(d)) {
-      const Places<Slots::kTagBits, false> places(hn::Xor(hn::LoadU(d, hashes + i), salt), windows);
-      hn::Store(OffsetOf(places.bucket), d, chunk.first_offsets + i);
-      hn::Store(OffsetOf(places.partner), d, chunk.second_offsets + i);
-      hn::Store(places.tag, d, chunk.tags + i);
+      V64 tag, bucket, partner;
+      PlacesOf<Slots::kTagBits, false>(hn::Xor(hn::LoadU(d, hashes + i), salt), windows, tag,
+                                       bucket, partner);
+      hn::Store(OffsetOf(bucket), d, chunk.first_offsets + i);
+      hn::Store(OffsetOf(partner), d, chunk.second_offsets + i);
+      hn::Store(tag, d, chunk.tags + i);
       if constexpr (kHalfBytes) {
-        hn::Store(hn::ShiftLeft<63>(places.bucket), d, chunk.first_halves + i);
-        hn::Store(hn::ShiftLeft<63>(places.partner), d, chunk.second_halves + i);
+        hn::Store(hn::ShiftLeft<63>(bucket), d, chunk.first_halves + i);
+        hn::Store(hn::ShiftLeft<63>(partner), d, chunk.second_halves + i);
       }
     }
   }

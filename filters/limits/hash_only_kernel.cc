@@ -16,9 +16,9 @@ namespace HWY_NAMESPACE {
 uint64_t HashOnlyRun(const HashOnly::View& view, const uint64_t* hashes, size_t n,
                      uint64_t* bits) {
   const hn::ScalableTag<uint64_t> d;
-  const auto seed = hn::Set(d, view.seed);
-  return LookUpByWords(hashes, n, bits, [&view, d, seed](const uint64_t* from, size_t in_word)
+  return LookUpByWords(hashes, n, bits, [&view, d](const uint64_t* from, size_t in_word)
                                             FILTERBENCH_INLINE_LAMBDA {
+    const auto seed = hn::Set(d, view.seed);
     uint64_t word = 0;
     size_t i = 0;
     for (; i + hn::Lanes(d) <= in_word; i += hn::Lanes(d)) {

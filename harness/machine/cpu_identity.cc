@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "harness/machine/cpuid.h"
 
 namespace filterbench {
 namespace {
@@ -32,80 +29,22 @@ constexpr std::array<std::string_view, 44> kFlagsOfInterest = {
     // Arm; "aes" is spelled alike
     "asimd", "asimddp", "crc32", "pmull", "atomics", "sve", "sve2", "svebitperm", "sme"};
 
-#if defined(__x86_64__)
-
-struct CpuidRegisters {
-  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
-
-CpuidRegisters Cpuid(uint32_t leaf) {
-  CpuidRegisters r;
-  __cpuid(leaf, r.eax, r.ebx, r.ecx, r.edx);
-  return r;
-}
-
-std::string TextOf(std::initializer_list<uint32_t> registers) {
-  std::string text;
-  for (const uint32_t value : registers) {
-    char bytes[sizeof(value)];
-    std::memcpy(bytes, &value, sizeof(value));
-    text.append(bytes, sizeof(bytes));
-  }
-  return std::string(TrimBlanks(std::string_view(text.c_str())));
-}
-
-// Fields that are missing in `cpu`, as the processor itself reports them: vendor in leaf 0,
-// signature in leaf 1, brand in leaves 0x80000002 to 4 (AMD APM volume 3, appendix E; Intel SDM
-// volume 2, CPUID).
+// Fields that are missing in `cpu`, as the processor itself reports them.
 void FillFromCpuid(json& cpu) {
-  const auto fill = [&cpu](const std::string& field, auto value) {
+  const auto fill = [&cpu](const std::string& field, const auto& value) {
     if (!cpu[field].is_null()) return;
     cpu[field] = value;
     cpu.erase(field + "_reason");
   };
-  const CpuidRegisters vendor = Cpuid(0);
-  fill("vendor", TextOf({vendor.ebx, vendor.edx, vendor.ecx}));
-
-  const uint32_t signature = Cpuid(1).eax;
-  const uint32_t base_family = (signature >> 8) & 0xf;
-  const uint32_t base_model = (signature >> 4) & 0xf;
-  const bool extended_model = base_family == 0x6 || base_family == 0xf;
-  fill("family", base_family == 0xf ? base_family + ((signature >> 20) & 0xff) : base_family);
-  fill("model", extended_model ? base_model | ((signature >> 12) & 0xf0) : base_model);
-  fill("stepping", signature & 0xf);
-
-  if (Cpuid(0x80000000).eax >= 0x80000004) {
-    std::string brand;
-    for (uint32_t leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
-      const CpuidRegisters r = Cpuid(leaf);
-      char bytes[16];
-      std::memcpy(bytes, &r, sizeof(bytes));
-      brand.append(bytes, sizeof(bytes));
-    }
-    brand = TrimBlanks(std::string_view(brand.c_str()));
-    if (!brand.empty()) fill("brand", brand);
-  }
+  const std::optional<CpuSignature> signature = ReadCpuSignature();
+  if (!signature) return;
+  fill("vendor", signature->vendor);
+  fill("family", signature->family);
+  fill("model", signature->model);
+  fill("stepping", signature->stepping);
+  const std::string brand = CpuidBrand();
+  if (!brand.empty()) fill("brand", brand);
 }
-
-bool CpuidReportsHypervisor() { return ((Cpuid(1).ecx >> 31) & 1) != 0; }
-
-// Leaf 0x40000000 holds the signature that hypervisors agreed on.
-std::string CpuidHypervisorName() {
-  const CpuidRegisters r = Cpuid(0x40000000);
-  const std::string signature = TextOf({r.ebx, r.ecx, r.edx});
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"KVMKVMKVM", "kvm"},       {"Linux KVM Hv", "kvm"},        {"Microsoft Hv", "hyper-v"},
-      {"VMwareVMware", "vmware"}, {"XenVMMXenVMM", "xen"},        {"TCGTCGTCGTCG", "qemu-tcg"},
-      {"bhyve bhyve", "bhyve"},   {"VBoxVBoxVBox", "virtualbox"}, {"ACRNACRNACRN", "acrn"}};
-  for (const auto& [known, name] : kNames) {
-    if (signature == known) return std::string(name);
-  }
-  const bool printable =
-      std::all_of(signature.begin(), signature.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  return signature.empty() || !printable ? "unidentified" : signature;
-}
-
-#endif  // defined(__x86_64__)
 
 // The lines of the first CPU in /proc/cpuinfo; blocks are divided by an empty line.
 std::string_view FirstBlock(std::string_view cpuinfo) {
@@ -262,9 +201,7 @@ json ReadCpuIdentity(const SystemFiles& files) {
     PutText(cpu, "vendor", cpuinfo, "vendor_id");
   }
 
-#if defined(__x86_64__)
   if (files.is_live()) FillFromCpuid(cpu);
-#endif
 
   if (cpu["vendor"].is_string() && cpu["family"].is_number() && cpu["model"].is_number() &&
       cpu["stepping"].is_number()) {
@@ -279,11 +216,9 @@ json ReadCpuIdentity(const SystemFiles& files) {
 Fact<std::string> HypervisorName(const SystemFiles& files) {
   const Fact<std::string> type = files.ReadText("/sys/hypervisor/type");
   if (type.known()) return type;
-#if defined(__x86_64__)
   if (files.is_live()) {
-    return Fact<std::string>::Known(CpuidReportsHypervisor() ? CpuidHypervisorName() : "none");
+    if (const auto name = CpuidHypervisor()) return Fact<std::string>::Known(*name);
   }
-#endif
   const Fact<std::string> cpuinfo = files.Read("/proc/cpuinfo");
   if (!cpuinfo.known()) return cpuinfo;
   const auto flags = FindColonValue(cpuinfo.value(), "flags");

@@ -134,7 +134,9 @@ json ReadFrequency(const SystemFiles& files) {
   PutFact(frequency, "governor", ReadCpufreqOfAll(files, "scaling_governor"));
   PutBoost(files, frequency);
   PutMhz(files, frequency);
-  if (files.is_live()) {
+  if (!files.foreign_processor().empty()) {
+    PutUnknown(frequency, "core_clock_mhz", files.foreign_processor());
+  } else if (files.is_live()) {
     const Fact<CoreClock> clock = MeasureCoreClock();
     PutFact(frequency, "core_clock_mhz",
             clock.known() ? Fact<double>::Known(clock.value().cycles_per_ns * 1000.0)

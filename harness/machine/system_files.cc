@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +12,12 @@
 #include <limits>
 #include <system_error>
 
+#include "harness/machine/cpuid.h"
+
 namespace filterbench {
 namespace {
 
+constexpr std::string_view kCpuinfo = "/proc/cpuinfo";
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 // Far above the kernel's largest NR_CPUS (8192 on x86-64), so that a damaged list such as
@@ -25,18 +29,35 @@ std::string ErrorText(int error) { return std::generic_category().message(error)
 }  // namespace
 
 SystemFiles::SystemFiles(const std::filesystem::path& root)
-    : root_(root), is_live_(root.lexically_normal() == "/") {}
+    : root_(root), is_live_(root.lexically_normal() == "/") {
+  if (!is_live_) return;
+  static const std::string foreign_processor = [this] {
+    utsname names = {};
+    const Fact<std::string> cpuinfo = Read(kCpuinfo);
+    if (!cpuinfo.known() || uname(&names) != 0) return std::string();
+    return ForeignProcessor(cpuinfo.value(), names.machine, ReadCpuSignature());
+  }();
+  foreign_processor_ = foreign_processor;
+}
+
+bool SystemFiles::IsForeign(std::string_view path) const {
+  return !foreign_processor_.empty() &&
+         (path == kCpuinfo || path.starts_with("/sys/devices/system/cpu") ||
+          path.starts_with("/sys/devices/cpu"));
+}
 
 std::filesystem::path SystemFiles::Resolve(std::string_view path) const {
   return root_ / std::filesystem::path(path).relative_path();
 }
 
 bool SystemFiles::Exists(std::string_view path) const {
+  if (IsForeign(path)) return false;
   std::error_code error;
   return std::filesystem::exists(Resolve(path), error);
 }
 
 Fact<std::string> SystemFiles::Read(std::string_view path) const {
+  if (IsForeign(path)) return Fact<std::string>::Unknown(foreign_processor_);
   // Non-blocking: a pipe or device put in the place of a file must not stop the run.
   const int file = open(Resolve(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
@@ -95,6 +116,7 @@ Fact<std::vector<int>> SystemFiles::ReadCpuList(std::string_view path) const {
 
 Fact<std::vector<std::string>> SystemFiles::List(std::string_view directory) const {
   using Names = Fact<std::vector<std::string>>;
+  if (IsForeign(directory)) return Names::Unknown(foreign_processor_);
   std::error_code error;
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator entry(Resolve(directory), error), end;

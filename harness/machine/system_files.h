@@ -25,6 +25,9 @@ class SystemFiles {
   // True when the files describe the machine that this process runs on; only then may CPUID and
   // system calls fill in for them.
   bool is_live() const { return is_live_; }
+  // Why the files tell nothing about the processor that this program runs on, although live: it
+  // is emulated. Empty otherwise. Files about processors are unknown for this reason.
+  const std::string& foreign_processor() const { return foreign_processor_; }
 
   bool Exists(std::string_view path) const;
   // The content without blanks at both ends. A file of zero bytes is unknown, one that holds only
@@ -41,9 +44,11 @@ class SystemFiles {
 
  private:
   std::filesystem::path Resolve(std::string_view path) const;
+  bool IsForeign(std::string_view path) const;
 
   std::filesystem::path root_;
   bool is_live_;
+  std::string foreign_processor_;
 };
 
 // Parsers for the whole of `text` (blanks at both ends allowed); the same in every locale.

@@ -77,6 +77,7 @@ Fact<size_t> CountNumaNodes(const SystemFiles& files) {
 }
 
 Fact<Topology> LoadTopology(const SystemFiles& files) {
+  if (!files.foreign_processor().empty()) return Fact<Topology>::Unknown(files.foreign_processor());
   // The count is checked because hwloc takes a machine with an unreadable list of CPUs for one
   // with a single CPU.
   const std::string_view online_path = "/sys/devices/system/cpu/online";
