@@ -327,7 +327,7 @@ def compare_times(y, is_b, rows, limits, unit="process"):
         finding.p_worse = max(float(other.p_worse[i]) for other in usable or views)
         finding.p_better = max(float(other.p_better[i]) for other in usable or views)
     return Times(findings, views[0].prior_df, math.sqrt(max(view.tau2 for view in views)), unit,
-                 _filters(views, is_b, rows, limits), _groups(views[0], rows))
+                 _filters(views, is_b, rows, limits, mean_b - mean_a), _groups(views[0], rows))
 
 
 def _shared_scatter(view, members):
@@ -342,7 +342,7 @@ def _shared_scatter(view, members):
     return of_middle + min(view.tau2, spread)
 
 
-def _filters(views, is_b, rows, limits):
+def _filters(views, is_b, rows, limits, raw):
     """Whether a filter changed in the middle of its rows. What rows differ by at random is less in
     their middle, so small changes are found that no single row shows."""
     members = {}
@@ -368,7 +368,7 @@ def _filters(views, is_b, rows, limits):
             continue
         found[name] = Finding(
             a=1.0, b=math.exp(view.difference[i]), ratio=math.exp(view.difference[i]),
-            raw_ratio=math.nan, reference=view.names[i], low=math.exp(view.low[i]),
+            raw_ratio=math.exp(numpy.median(raw[members[name]])), reference=view.names[i], low=math.exp(view.low[i]),
             high=math.exp(view.high[i]), error=float(view.error[i]), df=float(view.df[i]),
             needed=int(view.needed[i]) or None,
             p_worse=max(float(other.p_worse[i]) for other in middles),
