@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "harness/run/manifest.h"
 #include "harness/run/rules.h"
 #include "harness/run/runner.h"
+#include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 
 namespace filterbench {
@@ -175,7 +177,7 @@ struct Ready {
   json environment;
 };
 
-Result<Ready> Prepare(const std::string& spec_name) {
+Result<Ready> Prepare(const std::string& spec_name, const std::optional<Shard>& shard) {
   Result<Spec> spec = ReadSpec(spec_name);
   if (!spec) return Error{spec.error()};
   for (size_t i = 0; i < spec->plugins.size(); ++i) {
@@ -184,7 +186,7 @@ Result<Ready> Prepare(const std::string& spec_name) {
     }
   }
   json environment = ReadEnvironment();
-  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment));
+  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment), shard);
   if (!plan) return Error{plan.error()};
   return Ready{std::move(*spec), std::move(*plan), std::move(environment)};
 }
@@ -214,14 +216,15 @@ void PrintSkipped(const char* what, const std::vector<SkippedPoint>& points) {
   }
 }
 
-int PrintPlan(const std::string& spec_name, bool as_json) {
-  const Result<Ready> ready = Prepare(spec_name);
+int PrintPlan(const std::string& spec_name, const std::optional<Shard>& shard, bool as_json) {
+  const Result<Ready> ready = Prepare(spec_name, shard);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Plan& plan = ready->plan;
   if (as_json) {
     fmt::print("{}\n", json{{"spec", ResolvedSpec(ready->spec, plan)},
                             {"skipped", SkippedToJson(plan.skipped)},
                             {"meaningless", SkippedToJson(plan.meaningless)},
+                            {"filters", plan.cases.size()},
                             {"memory_bytes", plan.memory_bytes()},
                             {"seconds", plan.seconds()}}
                            .dump(2));
@@ -235,8 +238,8 @@ int PrintPlan(const std::string& spec_name, bool as_json) {
   }
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);
-  fmt::print("{} points on {} filters, {} rounds, {} skipped; needs {} MiB and about {}\n",
-             plan.points(), plan.cases.size(), plan.measure.rounds, plan.skipped.size(),
+  fmt::print("{}{} points on {} filters, {} rounds, {} skipped; needs {} MiB and about {}\n",
+             shard ? fmt::format("shard {}: ", ShardText(*shard)) : "", plan.points(), plan.cases.size(), plan.measure.rounds, plan.skipped.size(),
              plan.memory_bytes() >> 20, Duration(plan.seconds()));
   return kExitOk;
 }
@@ -267,6 +270,8 @@ Result<RunDirectory> OpenDirectory(const Ready& ready, const std::string& result
       return Error{fmt::format("{}: not resumed: {} is not the one of that run", resume, what)};
     };
     if ((*manifest)["spec_hash"] != SpecHash(resolved)) return refuse("the spec");
+    const json shard = ready.plan.shard ? ShardToJson(*ready.plan.shard) : json();
+    if (manifest->value("shard", json()) != shard) return refuse("the shard");
     if ((*manifest)["provenance"]["binary_xxh3"] != provenance["binary_xxh3"]) {
       return refuse("the program");
     }
@@ -282,7 +287,8 @@ Result<RunDirectory> OpenDirectory(const Ready& ready, const std::string& result
                            {.start = now,
                             .git_commit = commit.is_string() ? commit.get<std::string>() : "",
                             .git_dirty = dirty.is_boolean() && dirty.get<bool>(),
-                            .spec_hash = SpecHash(resolved)});
+                            .spec_hash = SpecHash(resolved),
+                            .shard = ready.plan.shard});
   if (!directory) return Error{directory.error()};
   if (const auto error = directory->WriteManifest(MakeManifest(
           ready.spec, ready.plan, ready.environment, provenance, *directory, FormatUtc(now)))) {
@@ -291,8 +297,9 @@ Result<RunDirectory> OpenDirectory(const Ready& ready, const std::string& result
   return directory;
 }
 
-int Run(const std::string& spec_name, const std::string& results_root, const std::string& resume) {
-  const Result<Ready> ready = Prepare(spec_name);
+int Run(const std::string& spec_name, const std::optional<Shard>& shard,
+        const std::string& results_root, const std::string& resume) {
+  const Result<Ready> ready = Prepare(spec_name, shard);
   if (!ready) return Complain(ready.error(), kExitUsage);
   Result<RunDirectory> directory = OpenDirectory(*ready, results_root, resume);
   if (!directory) return Complain(directory.error(), kExitUsage);
@@ -343,8 +350,8 @@ int Run(const std::string& spec_name, const std::string& results_root, const std
   fmt::print(stderr, "{} samples measured, {} reused; of all, {} have wrong answers, {} failed\n",
              outcome->samples_measured, outcome->samples_reused, wrong, failed);
   if (outcome->interrupted) {
-    fmt::print(stderr, "interrupted; go on with: filterbench run {} --resume {}\n", spec_name,
-               directory->path().string());
+    fmt::print(stderr, "interrupted; go on with: filterbench run {}{} --resume {}\n", spec_name,
+               shard ? " --shard " + ShardText(*shard) : "", directory->path().string());
     return kExitInterrupted;
   }
   if (const auto error = directory->MarkComplete()) {
@@ -414,13 +421,29 @@ int main(int argc, char** argv) {
   add_plugins(list);
   list->callback([&] { exit_code = with_plugins([&] { return List(as_json); }); });
 
+  std::optional<Shard> shard;
+  const auto add_shard = [&](CLI::App* command) {
+    command
+        ->add_option_function<std::string>(
+            "--shard",
+            [&](const std::string& text) {
+              const Result<Shard> parsed = ParseShard(text);
+              if (!parsed) throw CLI::ValidationError(parsed.error());
+              shard = *parsed;
+            },
+            "Only the I-th of N parts of the sweep, which other runs complete (merge joins them)")
+        ->type_name("I/N");
+  };
+
   std::string spec;
   CLI::App* plan = app.add_subcommand("plan", "Show what a sweep would measure, and its cost");
   plan->add_option("spec", spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
       ->required();
   plan->add_flag("--json", as_json, "As JSON");
+  add_shard(plan);
   add_plugins(plan);
-  plan->callback([&] { exit_code = with_plugins([&] { return PrintPlan(spec, as_json); }); });
+  plan->callback(
+      [&] { exit_code = with_plugins([&] { return PrintPlan(spec, shard, as_json); }); });
 
   std::string results_root = "results";
   std::string resume;
@@ -429,9 +452,10 @@ int main(int argc, char** argv) {
       ->required();
   run->add_option("--results", results_root, "Where runs are kept")->capture_default_str();
   run->add_option("--resume", resume, "Directory of an unfinished run of the same spec");
+  add_shard(run);
   add_plugins(run);
   run->callback(
-      [&] { exit_code = with_plugins([&] { return Run(spec, results_root, resume); }); });
+      [&] { exit_code = with_plugins([&] { return Run(spec, shard, results_root, resume); }); });
 
   std::vector<std::string> names;
   CLI::App* verify = app.add_subcommand(

@@ -11,6 +11,7 @@
 
 #include "harness/registry/erased_filter.h"
 #include "harness/spec/point.h"
+#include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 #include "workloads/keys.h"
 
@@ -44,6 +45,10 @@ struct SkippedPoint {
 };
 
 struct Plan {
+  // Every point of the sweep that can be measured on this CPU, in all of its shards and whatever
+  // fits into memory: what runs of a sweep have in common, and what its hash is about.
+  std::vector<Point> sweep_points;
+  std::optional<Shard> shard;  // the part of the sweep that this plan is
   std::vector<Case> cases;
   std::vector<SkippedPoint> skipped;
   // Combinations of a spec's lists that mean nothing on any machine, such as hashing byte strings
@@ -59,8 +64,11 @@ struct Plan {
 // What decides which keys a run of this seed is about, the same in all of its rounds.
 uint64_t KeySeed(uint64_t seed);
 
-// `memory_limit_bytes`: cases beyond it are skipped. Errors name file, line and field of the spec.
-Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes);
+// `memory_limit_bytes`: cases beyond it are skipped. With a shard, the plan is about its cases only
+// (harness/plan/shard_cases.h), and the first shard alone skips what no shard can measure. Errors
+// name file, line and field of the spec.
+Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
+                      const std::optional<Shard>& shard = std::nullopt);
 
 // The order in which the cases of a round are visited: for even rounds a shuffle drawn from
 // (seed, round), for odd ones the reverse of the round before. Over a pair of rounds every case has
