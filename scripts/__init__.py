@@ -1,0 +1,1 @@
+"""Commands that read finished runs, and the fronts of the rest."""
