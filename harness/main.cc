@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export. Data goes to stdout, talk to
-// stderr.
+// The front door: filterbench list | plan | run | verify | export, and what front_door.h hands on to
+// Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -19,8 +19,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "filters/nearest_name.h"
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
+#include "harness/front_door.h"
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
@@ -467,6 +469,24 @@ int main(int argc, char** argv) {
 
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });
+
+  // Their arguments are theirs, --help included; CLI11 knows them for the help of the whole only.
+  if (const PythonCommand* command = argc > 1 ? FindPythonCommand(argv[1]) : nullptr) {
+    return Complain(BecomePython(*command, {argv + 2, static_cast<size_t>(argc - 2)}).message,
+                    kExitUsage);
+  }
+  for (const PythonCommand& command : PythonCommands()) {
+    app.add_subcommand(std::string(command.name), std::string(command.summary));
+  }
+  if (argc > 1 && argv[1][0] != '-') {
+    bool is_known = false;
+    std::vector<std::string> shown;
+    for (const CLI::App* subcommand : app.get_subcommands({})) {
+      is_known = is_known || subcommand->get_name() == argv[1];
+      if (!subcommand->get_group().empty()) shown.push_back(subcommand->get_name());
+    }
+    if (!is_known) return Complain(UnknownName("subcommand", argv[1], shown), kExitUsage);
+  }
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,376 @@
+#include "harness/run/case_round.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "filters/hash.h"
+#include "harness/machine/core_clock.h"
+#include "harness/machine/health.h"
+#include "harness/run/measure.h"
+#include "harness/run/verify.h"
+#include "workloads/keys.h"
+#include "workloads/lookups.h"
+
+namespace filterbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Seeds of one round of one case: the same for all filters over the same keys, so that they are
+// asked the same questions.
+struct Seeds {
+  uint64_t keys;
+  uint64_t hash;
+  uint64_t filter;
+  uint64_t lookups;
+
+  Seeds(uint64_t seed, uint64_t round)
+      : keys(KeySeed(seed)),
+        hash(Mix64(keys ^ Mix64(round + kGoldenGamma))),
+        filter(Mix64(hash + kGoldenGamma)),
+        lookups(Mix64(hash + 2 * kGoldenGamma)) {}
+};
+
+// Keys of some indices in the form that a hashing asks for, with their memory.
+class OwnedStream {
+ public:
+  template <class IndexOf>
+  OwnedStream(const KeySet& key_set, Hashing hashing, uint64_t hash_seed, uint64_t size,
+              IndexOf index_of)
+      : hashing_(hashing), hash_seed_(hash_seed) {
+    if (hashing == Hashing::kXxh3Bytes) {
+      for (uint64_t i = 0; i < size; ++i) key_set.AppendBytes(index_of(i), arena_);
+      return;
+    }
+    words_.resize(size);
+    for (uint64_t i = 0; i < size; ++i) {
+      words_[i] = hashing == Hashing::kPrehashed ? key_set.Hash(index_of(i), hash_seed)
+                                                 : key_set.U64(index_of(i));
+    }
+  }
+
+  KeyStream stream() const {
+    return {.hashing = hashing_, .words = words_, .bytes = arena_.keys(), .hash_seed = hash_seed_};
+  }
+
+ private:
+  Hashing hashing_;
+  uint64_t hash_seed_;
+  std::vector<uint64_t> words_;
+  ByteKeyArena arena_;
+};
+
+// One case in one round: the filter, its verification, and its samples.
+class CaseRound {
+ public:
+  // `alive` is called between steps of Prepare, so that whoever waits for one knows which it is.
+  CaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
+            std::function<void()> alive)
+      : work_(work),
+        key_set_(work.key_set),
+        measure_(measure),
+        seeds_(measure.seed, round),
+        alive_(std::move(alive)) {
+    base_.round = static_cast<uint32_t>(round);
+    base_.seed = seeds_.filter;
+  }
+
+  // Builds and verifies. What is wrong is remembered: samples then carry it.
+  void Prepare() {
+    try {
+      const PresentKeys keys(*this);
+      alive_();
+      // What follows from the parameters alone (the best k) is found here and not in the timed
+      // build.
+      (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
+      alive_();
+      double build_seconds = 0;
+      Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
+      alive_();
+      if (!built) {
+        const bool memory = built.error().starts_with("out of memory");
+        return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
+                    built.error());
+      }
+      filter_ = std::move(*built);
+      NoteFacts(build_seconds);
+
+      const uint64_t queries = std::min(measure_.fpr_queries, key_set_.size() - held_);
+      const OwnedStream absent(key_set_, work_.build_hashing, seeds_.hash, queries,
+                               [&](uint64_t i) { return held_ + i; });
+      alive_();
+      std::set<std::string_view> targets;
+      for (const Point& point : work_.points) targets.insert(point.target);
+      const Verification verification = Verify({.type = work_.type,
+                                                .filter = filter_.get(),
+                                                .present =
+                                                    [&](const auto& use) {
+                                                      keys.ForEachPiece(held_, use);
+                                                    },
+                                                .absent = absent.stream(),
+                                                .targets = {targets.begin(), targets.end()}});
+      base_.fpr = verification.fpr;
+      base_.filter->answers_digest = verification.answers_digest;
+      if (!verification.problem.empty()) {
+        Fail(SampleStatus::kWrongAnswers, verification.problem);
+      }
+    } catch (const std::bad_alloc&) {
+      Fail(SampleStatus::kOutOfMemory, "out of memory while preparing the keys");
+    }
+  }
+
+  Sample Measure(const Point& point) {
+    Sample sample = base_;
+    sample.point = point;
+    if (sample.status != SampleStatus::kOk) return sample;
+    try {
+      if (!IsLookup(point.mode)) {
+        MeasureBuild(sample);
+      } else {
+        MeasureLookups(sample);
+      }
+    } catch (const std::bad_alloc&) {
+      sample.status = SampleStatus::kOutOfMemory;
+      sample.reason = "out of memory while preparing the stream";
+      sample.ns_per_op.clear();
+    }
+    return sample;
+  }
+
+ private:
+  // The keys that the filter is built from: all in memory, or made piece by piece.
+  class PresentKeys {
+   public:
+    explicit PresentKeys(const CaseRound& round) : round_(round) {
+      if (!round.work_.streams_keys()) all_.emplace(Piece(0, round.work_.given_keys()));
+    }
+
+    // `seconds` is the time of the build alone, without that of making the keys; `held` the number
+    // of keys, from the first on, that the filter then holds.
+    Result<std::unique_ptr<BuiltFilter>> Build(double& seconds, uint64_t& held) const {
+      const Case& work = round_.work_;
+      held = work.given_keys();
+      auto start = Clock::now();
+      if (work.fill) {
+        auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
+        if (!filter) return filter;
+        start = Clock::now();
+        held = (*filter)->InsertUntilFull(all_->stream().words);
+        seconds = SecondsSince(start);
+        return filter;
+      }
+      if (all_) {
+        auto built = work.type->Build(all_->stream(), work.params, round_.seeds_.filter);
+        seconds = SecondsSince(start);
+        return built;
+      }
+      auto filter = work.type->Create(work.keys, work.params, round_.seeds_.filter);
+      seconds = SecondsSince(start);
+      if (!filter) return filter;
+      ForEachPiece(held, [&](const KeyStream& keys) {
+        start = Clock::now();
+        (*filter)->InsertAll(keys.words, 1);
+        seconds += SecondsSince(start);
+      });
+      return filter;
+    }
+
+    // The first `count` keys.
+    template <class Use>
+    void ForEachPiece(uint64_t count, const Use& use) const {
+      if (all_) return use(FirstOf(all_->stream(), count));
+      constexpr uint64_t kPieceKeys = uint64_t{1} << 22;
+      for (uint64_t first = 0; first < count; first += kPieceKeys) {
+        use(Piece(first, std::min(kPieceKeys, count - first)).stream());
+      }
+    }
+
+   private:
+    static KeyStream FirstOf(KeyStream keys, uint64_t count) {
+      keys.words = keys.words.first(std::min<size_t>(count, keys.words.size()));
+      keys.bytes.size = std::min<size_t>(count, keys.bytes.size);
+      return keys;
+    }
+
+    OwnedStream Piece(uint64_t first, uint64_t size) const {
+      return OwnedStream(round_.key_set_, round_.work_.build_hashing, round_.seeds_.hash, size,
+                         [first](uint64_t i) { return first + i; });
+    }
+
+    const CaseRound& round_;
+    std::optional<OwnedStream> all_;
+  };
+
+  void Fail(SampleStatus status, std::string reason) {
+    base_.status = status;
+    base_.reason = std::move(reason);
+  }
+
+  void NoteFacts(double build_seconds) {
+    FilterFacts facts;
+    const BuildReport& report = filter_->Report();
+    const double n = static_cast<double>(held_);
+    facts.size_bytes = filter_->SizeInBytes();
+    facts.allocated_bytes = filter_->AllocatedBytes();
+    if (report.peak_bytes != 0) facts.peak_build_bytes = report.peak_bytes;
+    // A report is about a build at once; keys that were inserted are those of the key set, all
+    // distinct.
+    facts.distinct_keys = work_.fill ? held_ : report.distinct_keys;
+    facts.build_attempts = report.attempts;
+    if (work_.fill) facts.keys_held = held_;
+    if (held_ != 0) {
+      facts.bits_per_key = static_cast<double>(facts.size_bytes) * 8 / n;
+      facts.build_ns_per_key = build_seconds * 1e9 / n;
+    }
+    for (const Detail& detail : filter_->GetDetails()) {
+      facts.extra.emplace(detail.name, detail.value);
+    }
+    const std::span<const std::byte> table = filter_->Table();
+    facts.filter_digest = fmt::format("{:016x}", XXH3_64bits(table.data(), table.size()));
+    facts.hash_bits = work_.type->info().hash_bits;
+    base_.filter = std::move(facts);
+  }
+
+  // Building at once, or key by key.
+  void MeasureBuild(Sample& sample) {
+    if (held_ == 0) {
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = "no keys: there is no time per key";
+      return;
+    }
+    const PresentKeys keys(*this);
+    uint64_t failed = 0;
+    HealthProbe health;
+    health.Begin();
+    const Measured measured = MeasureTimed(Options(sample.point), [&] {
+      double seconds = 0;
+      uint64_t held = 0;
+      if (!keys.Build(seconds, held) || held != held_) ++failed;
+      return seconds;
+    });
+    sample.health = health.End();
+    if (failed != 0) {
+      sample.status = SampleStatus::kBuildFailed;
+      sample.reason = fmt::format("{} of the timed builds failed", failed);
+      return;
+    }
+    NoteTimes(measured, held_, sample);
+  }
+
+  void MeasureLookups(Sample& sample) {
+    const Point& point = sample.point;
+    if (const std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = reason;
+      return;
+    }
+    const Stream& stream = StreamOf(*point.negative_share, point.hashing);
+    const KeyStream keys = stream.keys.stream();
+    HealthProbe health;
+    health.Begin();
+    const Measured measured = MeasureLoop(Options(point), stream.expected_positives, [&] {
+      return filter_->Count(keys, point.mode, point.target);
+    });
+    sample.health = health.End();
+    sample.stream_lookups = keys.size();
+    sample.positives = measured.last_result;
+    sample.positives_expected = stream.expected_positives;
+    if (measured.mismatches != 0) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = fmt::format("the timed loop counted {} positive answers, expected {}",
+                                  measured.last_result, stream.expected_positives);
+      return;
+    }
+    NoteTimes(measured, keys.size(), sample);
+  }
+
+  void NoteTimes(const Measured& measured, uint64_t operations, Sample& sample) {
+    sample.iterations_per_pass = measured.iterations;
+    sample.operations_per_pass = measured.iterations * operations;
+    const double per_pass = static_cast<double>(measured.iterations * operations);
+    for (const double seconds : measured.seconds) {
+      sample.ns_per_op.push_back(seconds * 1e9 / per_pass);
+    }
+    const std::optional<double> cycles_per_ns = CoreCyclesPerNanosecond();
+    const double fastest = *std::min_element(sample.ns_per_op.begin(), sample.ns_per_op.end());
+    if (cycles_per_ns && !work_.type->info().is_baseline && fastest * *cycles_per_ns < 1) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = fmt::format("{:.3g} ns per operation is below one clock cycle", fastest);
+      sample.ns_per_op.clear();
+    }
+  }
+
+  MeasureOptions Options(const Point& point) const {
+    return {.name = PointId(point),
+            .passes = measure_.passes,
+            .pass_seconds = measure_.pass_seconds};
+  }
+
+  // Why the keys allow no such share of absent ones; empty if they do.
+  std::string WhyNoSuchStream(double negative_share) const {
+    if (held_ == 0 && negative_share < 1) return "no keys: all lookups are of absent ones";
+    if (key_set_.size() == held_ && negative_share > 0) {
+      return "every key of the set is in the filter: there is no absent one to look up";
+    }
+    return {};
+  }
+
+  struct Stream {
+    OwnedStream keys;
+    uint64_t expected_positives;
+  };
+
+  // Points of a case share their streams: a share and a hashing make one.
+  const Stream& StreamOf(double negative_share, Hashing hashing) {
+    auto& slot = streams_[{negative_share, hashing}];
+    if (slot == nullptr) {
+      const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
+                                                            : DefaultStreamLookups(held_);
+      const LookupIndices lookup =
+          MakeLookups(held_, key_set_.size(), lookups, negative_share, seeds_.lookups);
+      OwnedStream keys(key_set_, hashing, seeds_.hash, lookup.indices.size(),
+                       [&](uint64_t i) { return lookup.indices[i]; });
+      const uint64_t expected =
+          filter_->Count(keys.stream(), Mode::kLookupSingle, "scalar");
+      slot = std::make_unique<Stream>(Stream{std::move(keys), expected});
+    }
+    return *slot;
+  }
+
+  const Case& work_;
+  const KeySet& key_set_;
+  const MeasureSpec& measure_;
+  const Seeds seeds_;
+  const std::function<void()> alive_;
+  uint64_t held_ = 0;  // keys of the filter: those with an index below it
+  Sample base_;        // what all samples of this case and round share
+  std::unique_ptr<BuiltFilter> filter_;
+  std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace
+
+uint64_t BuildSeed(uint64_t seed, uint64_t round) { return Seeds(seed, round).filter; }
+
+void MeasureCaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
+                      std::span<const Point> points, const CaseRoundEvents& events) {
+  CaseRound case_round(work, measure, round, events.alive);
+  case_round.Prepare();
+  events.prepared();
+  for (const Point& point : points) events.record(case_round.Measure(point));
+}
+
+}  // namespace filterbench
