@@ -71,13 +71,12 @@ std::string FromJson(const Knob<Params, T>& knob, const nlohmann::json& value, P
 template <class Params, class E, size_t N>
 std::string FromJson(const Choice<Params, E, N>& choice, const nlohmann::json& value,
                      Params& params) {
-  if (value.is_string()) {
-    const auto& name = value.get_ref<const std::string&>();
-    for (size_t i = 0; i < N; ++i) {
-      if (choice.choices[i] == name) {
-        params.*choice.member = static_cast<E>(i);
-        return {};
-      }
+  // Choices such as "8" may be given as numbers.
+  const std::string name = value.is_string() ? value.get<std::string>() : value.dump();
+  for (size_t i = 0; i < N; ++i) {
+    if (choice.choices[i] == name) {
+      params.*choice.member = static_cast<E>(i);
+      return {};
     }
   }
   return fmt::format("{}: must be one of {}, is {}", choice.name, fmt::join(choice.choices, ", "),

@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | export, and what front_door.h hands on to
-// Python. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | verify | doctor | export, and what front_door.h
+// hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -13,6 +13,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -23,10 +25,15 @@
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "harness/front_door.h"
+#include "harness/machine/activity.h"
 #include "harness/machine/cpu_affinity.h"
+#include "harness/machine/doctor.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/provenance.h"
+#include "harness/machine/system_files.h"
 #include "harness/plan/plan.h"
+#include "harness/plan/select.h"
+#include "harness/process/isolated.h"
 #include "harness/record/run_directory.h"
 #include "harness/record/sample.h"
 #include "harness/record/summary.h"
@@ -35,6 +42,7 @@
 #include "harness/run/manifest.h"
 #include "harness/run/rules.h"
 #include "harness/run/runner.h"
+#include "harness/run/worker.h"
 #include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 
@@ -46,6 +54,7 @@ using nlohmann::json;
 constexpr int kExitOk = 0;
 constexpr int kExitUsage = 2;
 constexpr int kExitWrongAnswers = 3;
+constexpr int kExitUnfit = 4;
 constexpr int kExitIncomplete = 5;
 constexpr int kExitInterrupted = 130;
 
@@ -177,25 +186,52 @@ struct Ready {
   Spec spec;
   Plan plan;
   json environment;
+  uint64_t memory_limit_bytes = 0;
 };
 
-Result<Ready> Prepare(const std::string& spec_name, const std::optional<Shard>& shard) {
-  Result<Spec> spec = ReadSpec(spec_name);
+// What a command line says about a sweep.
+struct SweepOptions {
+  std::string spec;
+  SpecChanges changes;
+  std::vector<std::string> only_filters;
+  std::vector<std::string> without_filters;
+  std::optional<Shard> shard;
+};
+
+// `memory_limit_bytes`: that of an earlier run, whose plan is to come out again.
+Result<Ready> Prepare(const SweepOptions& options,
+                      std::optional<uint64_t> memory_limit_bytes = std::nullopt) {
+  Result<Spec> spec = ReadSpec(options.spec, options.changes);
   if (!spec) return Error{spec.error()};
+  if (const auto error =
+          SelectFilters(options.only_filters, options.without_filters, *spec)) {
+    return *error;
+  }
   for (size_t i = 0; i < spec->plugins.size(); ++i) {
     if (const auto error = LoadPlugin(spec->plugins[i])) {
       return spec->source.At(fmt::format("/plugins/{}", i), error->message);
     }
   }
   json environment = ReadEnvironment();
-  Result<Plan> plan = MakePlan(*spec, AvailableMemoryBytes(environment), shard);
+  const uint64_t limit = memory_limit_bytes.value_or(AvailableMemoryBytes(environment));
+  Result<Plan> plan = MakePlan(*spec, limit,
+                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")),
+                               options.shard);
   if (!plan) return Error{plan.error()};
-  return Ready{std::move(*spec), std::move(*plan), std::move(environment)};
+  EstimateTime(*plan);
+  return Ready{std::move(*spec), std::move(*plan), std::move(environment), limit};
 }
 
 std::string Duration(double seconds) {
   const auto whole = static_cast<uint64_t>(seconds + 0.5);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string TimeText(const Plan& plan) {
+  const std::string least = Duration(plan.least_seconds());
+  const std::string most = Duration(plan.most_seconds());
+  if (least == most) return fmt::format("about {}", least);
+  return fmt::format("about {}, up to {} if points need more processes", least, most);
 }
 
 json SkippedToJson(const std::vector<SkippedPoint>& points) {
@@ -218,8 +254,8 @@ void PrintSkipped(const char* what, const std::vector<SkippedPoint>& points) {
   }
 }
 
-int PrintPlan(const std::string& spec_name, const std::optional<Shard>& shard, bool as_json) {
-  const Result<Ready> ready = Prepare(spec_name, shard);
+int PrintPlan(const SweepOptions& options, bool as_json) {
+  const Result<Ready> ready = Prepare(options);
   if (!ready) return Complain(ready.error(), kExitUsage);
   const Plan& plan = ready->plan;
   if (as_json) {
@@ -228,21 +264,30 @@ int PrintPlan(const std::string& spec_name, const std::optional<Shard>& shard, b
                             {"meaningless", SkippedToJson(plan.meaningless)},
                             {"filters", plan.cases.size()},
                             {"memory_bytes", plan.memory_bytes()},
-                            {"seconds", plan.seconds()}}
+                            {"least_seconds", plan.least_seconds()},
+                            {"most_seconds", plan.most_seconds()}}
                            .dump(2));
     return kExitOk;
   }
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
-    fmt::print("{} {} keys{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
-               work.keys, fill, work.params.dump(), work.points.size(), work.memory_bytes >> 20,
-               Duration(work.seconds));
+    const std::string pages =
+        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)]) : "";
+    fmt::print("{} {} keys{}{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
+               work.keys, fill, pages, work.params.dump(), work.points.size(),
+               work.memory_bytes >> 20, Duration(work.seconds));
   }
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);
-  fmt::print("{}{} points on {} filters, {} rounds, {} skipped; needs {} MiB and about {}\n",
-             shard ? fmt::format("shard {}: ", ShardText(*shard)) : "", plan.points(), plan.cases.size(), plan.measure.rounds, plan.skipped.size(),
-             plan.memory_bytes() >> 20, Duration(plan.seconds()));
+  const MeasureSpec& measure = plan.measure;
+  fmt::print("{}{} points on {} filters, {} skipped; {} builds in each of {} processes{}\n",
+             plan.shard ? fmt::format("shard {}: ", ShardText(*plan.shard)) : "", plan.points(),
+             plan.cases.size(), plan.skipped.size(), measure.rounds,
+             measure.processes,
+             measure.width ? fmt::format(", up to {} until the interval of a point is {} % wide",
+                                         measure.max_processes, *measure.width * 100)
+                           : "");
+  fmt::print("needs {} MiB and {}\n", plan.memory_bytes() >> 20, TimeText(plan));
   return kExitOk;
 }
 
@@ -251,91 +296,198 @@ void ShowProgress(const RunProgress& progress) {
   const auto now = std::chrono::steady_clock::now();
   if (isatty(STDERR_FILENO) == 0 || now - last < std::chrono::milliseconds(200)) return;
   last = now;
-  const double done = static_cast<double>(progress.samples_done);
-  const double left =
-      done > 0 ? progress.seconds / done * (static_cast<double>(progress.samples_total) - done) : 0;
-  fmt::print(stderr, "\r\033[K{}/{} samples, {} left: {}", progress.samples_done,
-             progress.samples_total, done > 0 ? Duration(left) : "?", progress.now);
+  fmt::print(stderr, "\r\033[K{}/{} samples, {} left, process {}: {}", progress.samples_done,
+             progress.samples_total, Duration(progress.seconds_left), progress.process + 1,
+             progress.now);
 }
 
-// A directory to write to: a new one, or one of an earlier run that is to be finished.
-Result<RunDirectory> OpenDirectory(const Ready& ready, const std::string& results_root,
-                                   const std::string& resume) {
-  const json provenance = ReadProvenance();
-  const json resolved = ResolvedSpec(ready.spec, ready.plan);
-  if (!resume.empty()) {
-    Result<RunDirectory> directory = RunDirectory::Open(resume);
-    if (!directory) return Error{directory.error()};
-    const Result<json> manifest = directory->ReadManifest();
-    if (!manifest) return Error{manifest.error()};
-    const auto refuse = [&](const char* what) {
-      return Error{fmt::format("{}: not resumed: {} is not the one of that run", resume, what)};
-    };
-    if ((*manifest)["spec_hash"] != SpecHash(resolved)) return refuse("the spec");
-    const json shard = ready.plan.shard ? ShardToJson(*ready.plan.shard) : json();
-    if (manifest->value("shard", json()) != shard) return refuse("the shard");
-    if ((*manifest)["provenance"]["binary_xxh3"] != provenance["binary_xxh3"]) {
-      return refuse("the program");
-    }
-    if ((*manifest)["machine"] != MachineSlug(ready.environment)) return refuse("the machine");
-    for (const std::string& repair : directory->repairs()) fmt::print(stderr, "{}\n", repair);
-    return directory;
+// An unfinished run that is to be finished, with its manifest.
+struct Resumed {
+  RunDirectory directory;
+  json manifest;
+};
+
+Result<Resumed> OpenResumed(const std::string& path) {
+  Result<RunDirectory> directory = RunDirectory::Open(path);
+  if (!directory) return Error{directory.error()};
+  Result<json> manifest = directory->ReadManifest();
+  if (!manifest) return Error{manifest.error()};
+  return Resumed{std::move(*directory), std::move(*manifest)};
+}
+
+// Why what is on disk must not be mixed with what would be measured now; nothing if it may.
+std::optional<Error> WhyNotResumed(const Resumed& resumed, const Ready& ready,
+                                   const json& provenance) {
+  const auto refuse = [&](const char* what) {
+    return Error{fmt::format("{}: not resumed: {} is not the one of that run",
+                             resumed.directory.path().string(), what)};
+  };
+  const json& manifest = resumed.manifest;
+  if (manifest["spec_hash"] != SpecHash(ResolvedSpec(ready.spec, ready.plan))) {
+    return refuse("the spec");
   }
-  const auto now = std::chrono::system_clock::now();
+  const json shard = ready.plan.shard ? ShardToJson(*ready.plan.shard) : json();
+  if (manifest.value("shard", json()) != shard) return refuse("the shard");
+  // An unknown program may be another one.
+  if (provenance["binary_xxh3"].is_null() ||
+      manifest["provenance"]["binary_xxh3"] != provenance["binary_xxh3"]) {
+    return refuse("the program");
+  }
+  if (manifest["machine"] != MachineSlug(ready.environment)) return refuse("the machine");
+  return std::nullopt;
+}
+
+Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& results_root,
+                                     const json& provenance, const std::vector<Finding>& findings,
+                                     std::optional<int> cpu) {
   const json& commit = provenance["git_commit"];
   const json& dirty = provenance["git_dirty"];
-  Result<RunDirectory> directory =
-      RunDirectory::Create(results_root, MachineSlug(ready.environment),
-                           {.start = now,
-                            .git_commit = commit.is_string() ? commit.get<std::string>() : "",
-                            .git_dirty = dirty.is_boolean() && dirty.get<bool>(),
-                            .spec_hash = SpecHash(resolved),
-                            .shard = ready.plan.shard});
-  if (!directory) return Error{directory.error()};
-  if (const auto error = directory->WriteManifest(MakeManifest(
-          ready.spec, ready.plan, ready.environment, provenance, *directory, FormatUtc(now)))) {
-    return *error;
+  RunName name{.start = std::chrono::system_clock::now(),
+               .git_commit = commit.is_string() ? commit.get<std::string>() : "",
+               .git_dirty = dirty.is_boolean() && dirty.get<bool>(),
+               .spec_hash = SpecHash(ResolvedSpec(ready.spec, ready.plan)),
+               .shard = ready.plan.shard};
+  const std::string machine = MachineSlug(ready.environment);
+  // Names tell seconds: another run may have begun in this one.
+  constexpr int kAttempts = 3;
+  Result<RunDirectory> directory = RunDirectory::Create(results_root, machine, name);
+  for (int attempt = 1; !directory && attempt < kAttempts; ++attempt) {
+    if (!std::filesystem::exists(std::filesystem::path(results_root) / machine /
+                                 RunDirectoryName(name))) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    name.start = std::chrono::system_clock::now();
+    directory = RunDirectory::Create(results_root, machine, name);
   }
+  if (!directory) return Error{directory.error()};
+  json manifest = MakeManifest(ready.spec, ready.plan, ready.environment, provenance, *directory,
+                               FormatUtc(name.start));
+  manifest["memory_limit_bytes"] = ready.memory_limit_bytes;
+  manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
+  manifest["doctor"] = FindingsToJson(findings);
+  if (const auto error = directory->WriteManifest(manifest)) return *error;
   return directory;
 }
 
-int Run(const std::string& spec_name, const std::optional<Shard>& shard,
-        const std::string& results_root, const std::string& resume) {
-  const Result<Ready> ready = Prepare(spec_name, shard);
+struct RunCommand {
+  SweepOptions sweep;
+  std::string results_root = "results";
+  std::string resume;
+  std::optional<int> cpu;
+  bool fork_only = false;
+  bool strict = false;
+};
+
+// The CPU to measure on; nothing if none is known.
+Result<std::optional<int>> ChooseCpu(std::optional<int> asked, const json& environment) {
+  const std::vector<int> allowed = AllowedCpus();
+  if (!asked) return DefaultCpu(allowed, environment);
+  if (std::find(allowed.begin(), allowed.end(), *asked) == allowed.end()) {
+    return Error{fmt::format("--cpu {}: must be one of the CPUs that this process may use: {}",
+                             *asked, fmt::join(allowed, ", "))};
+  }
+  return asked;
+}
+
+// Summary and theory of a run, from its manifest and samples; returns the summary.
+Result<json> WriteWhatFollows(RunDirectory& directory, const std::vector<Sample>& samples) {
+  const Result<json> manifest = directory.ReadManifest();
+  if (!manifest) return Error{manifest.error()};
+  json summary = Summarise(*manifest, samples);
+  if (auto error = directory.WriteSummary(summary)) return *error;
+  std::set<std::string> filters;
+  for (const Sample& sample : samples) filters.insert(sample.point.filter);
+  if (auto error = directory.WriteTheory(TheoryCurves(filters))) return *error;
+  return summary;
+}
+
+// `complete`: whoever calls knows that nothing is missing; all files are checked first.
+int SummariseRun(const std::string& path, bool complete) {
+  Result<RunDirectory> directory = RunDirectory::Open(path);
+  if (!directory) return Complain(directory.error(), kExitUsage);
+  for (const std::string& repair : directory->repairs()) fmt::print(stderr, "{}\n", repair);
+  const Result<SamplesFile> samples = directory->ReadSamples();
+  if (!samples) return Complain(samples.error(), kExitUsage);
+  const Result<json> summary = WriteWhatFollows(*directory, samples->samples);
+  if (!summary) return Complain(summary.error(), kExitIncomplete);
+  if (complete) {
+    if (const auto error = directory->MarkComplete()) {
+      return Complain(error->message, kExitIncomplete);
+    }
+  }
+  fmt::print("{}\n", directory->path().string());
+  return kExitOk;
+}
+
+uint64_t CountUnstable(const json& summary) {
+  uint64_t count = 0;
+  for (const json& entry : summary["points"]) {
+    const auto stability = entry.find("stability");
+    count += stability != entry.end() && stability->is_object() && !stability->at("stable") ? 1 : 0;
+  }
+  return count;
+}
+
+int Run(const RunCommand& command) {
+  std::optional<Resumed> resumed;
+  std::optional<uint64_t> memory_limit_bytes;
+  if (!command.resume.empty()) {
+    Result<Resumed> opened = OpenResumed(command.resume);
+    if (!opened) return Complain(opened.error(), kExitUsage);
+    resumed.emplace(std::move(*opened));
+    const json& limit = resumed->manifest.value("memory_limit_bytes", json());
+    if (limit.is_number_unsigned()) memory_limit_bytes = limit.get<uint64_t>();
+  }
+  Result<Ready> ready = Prepare(command.sweep, memory_limit_bytes);
   if (!ready) return Complain(ready.error(), kExitUsage);
-  Result<RunDirectory> directory = OpenDirectory(*ready, results_root, resume);
+  const Result<std::optional<int>> cpu = ChooseCpu(command.cpu, ready->environment);
+  if (!cpu) return Complain(cpu.error(), kExitUsage);
+  const json provenance = ReadProvenance();
+  ready->environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(ready->environment, provenance);
+  if (command.strict && Unfit(findings)) {
+    return Complain("this machine is unfit to be measured on\n" + FindingsToText(findings),
+                    kExitUnfit);
+  }
+  if (resumed) {
+    if (const auto error = WhyNotResumed(*resumed, *ready, provenance)) {
+      return Complain(error->message, kExitUsage);
+    }
+    for (const std::string& repair : resumed->directory.repairs()) {
+      fmt::print(stderr, "{}\n", repair);
+    }
+  }
+  Result<RunDirectory> directory =
+      resumed ? Result<RunDirectory>(std::move(resumed->directory))
+              : CreateDirectory(*ready, command.results_root, provenance, findings, *cpu);
   if (!directory) return Complain(directory.error(), kExitUsage);
 
-  const std::optional<int> cpu = DefaultCpu(AllowedCpus(), ready->environment);
-  if (!cpu) {
-    fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
-  } else if (const auto problem = PinToCpu(*cpu)) {
-    fmt::print(stderr, "not pinned to CPU {}: {}\n", *cpu, *problem);
+  for (const Finding& finding : findings) {
+    if (finding.state != FindingState::kFail) continue;
+    fmt::print(stderr, "unfit: {}: {} (filterbench doctor says more)\n", finding.check,
+               finding.found);
   }
-  fmt::print(stderr, "{}: {} points, {} rounds, about {}, into {}\n", ready->spec.name,
-             ready->plan.points(), ready->plan.measure.rounds, Duration(ready->plan.seconds()),
-             directory->path().string());
+  if (!*cpu) fmt::print(stderr, "not pinned: no CPU is known to be allowed\n");
+  fmt::print(stderr, "{}: {} points, {}, into {}\n", ready->spec.name, ready->plan.points(),
+             TimeText(ready->plan), directory->path().string());
 
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
   std::signal(SIGTERM, [](int) { g_interrupted = 1; });
   const Result<RunOutcome> outcome =
       ExecutePlan(ready->plan, *directory,
-                  {.on_progress = ShowProgress, .should_stop = [] { return g_interrupted != 0; }});
+                  {.on_progress = ShowProgress,
+                   .should_stop = [] { return g_interrupted != 0; },
+                   .cpu = *cpu,
+                   .start_anew = !command.fork_only});
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
   if (!outcome) return Complain(outcome.error(), kExitIncomplete);
 
   const Result<SamplesFile> samples = directory->ReadSamples();
   if (!samples) return Complain(samples.error(), kExitIncomplete);
-  const Result<json> manifest = directory->ReadManifest();
-  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
-  if (const auto error = directory->WriteSummary(Summarise(*manifest, samples->samples))) {
-    return Complain(error->message, kExitIncomplete);
-  }
-  std::set<std::string> filters;
-  for (const Sample& sample : samples->samples) filters.insert(sample.point.filter);
-  if (const auto error = directory->WriteTheory(TheoryCurves(filters))) {
-    return Complain(error->message, kExitIncomplete);
-  }
+  const Result<json> written = WriteWhatFollows(*directory, samples->samples);
+  if (!written) return Complain(written.error(), kExitIncomplete);
+  const json& summary = *written;
   // Of the whole run, reused samples included: a resumed run is as good as all of it.
   uint64_t wrong = 0;
   uint64_t failed = 0;
@@ -349,11 +501,18 @@ int Run(const std::string& spec_name, const std::optional<Shard>& shard,
                   ? 1
                   : 0;
   }
+  const uint64_t unstable = CountUnstable(summary);
   fmt::print(stderr, "{} samples measured, {} reused; of all, {} have wrong answers, {} failed\n",
              outcome->samples_measured, outcome->samples_reused, wrong, failed);
+  if (unstable != 0) {
+    fmt::print(stderr, "{} of {} points are unstable: their intervals are wider than {} %\n",
+               unstable, summary["points"].size(), *ready->plan.measure.width * 100);
+  }
   if (outcome->interrupted) {
-    fmt::print(stderr, "interrupted; go on with: filterbench run {}{} --resume {}\n", spec_name,
-               shard ? " --shard " + ShardText(*shard) : "", directory->path().string());
+    const auto& shard = ready->plan.shard;
+    fmt::print(stderr, "interrupted; go on with: filterbench run {}{} --resume {}\n",
+               command.sweep.spec, shard ? " --shard " + ShardText(*shard) : "",
+               directory->path().string());
     return kExitInterrupted;
   }
   if (const auto error = directory->MarkComplete()) {
@@ -361,7 +520,7 @@ int Run(const std::string& spec_name, const std::optional<Shard>& shard,
   }
   fmt::print("{}\n", directory->path().string());
   if (wrong != 0) return kExitWrongAnswers;
-  return failed != 0 ? kExitIncomplete : kExitOk;
+  return failed + unstable != 0 ? kExitIncomplete : kExitOk;
 }
 
 // Without names: the filters of plug-ins where there are any, else all.
@@ -392,11 +551,34 @@ int VerifyFilters(const std::vector<std::string>& names) {
   return broken == 0 ? kExitOk : kExitWrongAnswers;
 }
 
+// Without a CPU: the one that a run would choose.
+int Doctor(std::optional<int> asked_cpu, bool as_json) {
+  json environment = ReadEnvironment();
+  const Result<std::optional<int>> cpu = ChooseCpu(asked_cpu, environment);
+  if (!cpu) return Complain(cpu.error(), kExitUsage);
+  environment["activity"] = ObserveActivity(*cpu);
+  const std::vector<Finding> findings = Examine(environment, ReadProvenance());
+  const bool is_unfit = Unfit(findings);
+  if (as_json) {
+    fmt::print("{}\n", json{{"fit", !is_unfit},
+                            {"findings", FindingsToJson(findings)},
+                            {"activity", environment["activity"]}}
+                           .dump(2));
+  } else {
+    fmt::print("{}", FindingsToText(findings));
+  }
+  return is_unfit ? kExitUnfit : kExitOk;
+}
+
 }  // namespace
 }  // namespace filterbench
 
 int main(int argc, char** argv) {
   using namespace filterbench;  // NOLINT: main lives outside of the namespace
+  if (argc == 2 && std::string_view(argv[1]) == "worker") {
+    ServeIsolated(DoWork);
+    return Complain("worker: is what `run` starts; it cannot be called", kExitUsage);
+  }
   CLI::App app("Measures approximate-membership filters: lookups, builds, space, errors.",
                "filterbench");
   app.require_subcommand(1);
@@ -423,41 +605,76 @@ int main(int argc, char** argv) {
   add_plugins(list);
   list->callback([&] { exit_code = with_plugins([&] { return List(as_json); }); });
 
-  std::optional<Shard> shard;
-  const auto add_shard = [&](CLI::App* command) {
-    command
-        ->add_option_function<std::string>(
-            "--shard",
-            [&](const std::string& text) {
-              const Result<Shard> parsed = ParseShard(text);
-              if (!parsed) throw CLI::ValidationError(parsed.error());
-              shard = *parsed;
-            },
-            "Only the I-th of N parts of the sweep, which other runs complete (merge joins them)")
+  RunCommand command;
+  SweepOptions& sweep = command.sweep;
+  bool quick = false;
+  bool rigorous = false;
+  const auto add_sweep = [&](CLI::App* sub) {
+    sub->add_option("spec", sweep.spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
+        ->required();
+    sub->add_option("--filter", sweep.only_filters,
+                    "Only this filter or preset of the spec, and the baselines; may be a pattern "
+                    "(\"*_bloom\") and given again")
+        ->allow_extra_args(false);
+    sub->add_option("--exclude", sweep.without_filters, "All but this one, baselines included")
+        ->allow_extra_args(false);
+    sub->add_option("--set", sweep.changes.settings,
+                    "name=value: a field of measure (passes=7), a list of every sweep "
+                    "(keys=1e4,1e6), or a parameter (cuckoo.fingerprint_bits=8,12)")
+        ->allow_extra_args(false);
+    sub->add_option("--seed", sweep.changes.seed, "Of keys, builds, lookups and the order")
+        ->check(CLI::NonNegativeNumber);
+    sub->add_option_function<std::string>(
+           "--shard",
+           [&sweep](const std::string& text) {
+             const Result<Shard> shard = ParseShard(text);
+             if (!shard) throw CLI::ValidationError("--shard", shard.error());
+             sweep.shard = *shard;
+           },
+           "Only the I-th of N parts of the sweep; `merge` puts the parts together")
         ->type_name("I/N");
+    CLI::Option* quick_flag = sub->add_flag(
+        "--quick", quick, "A first look: two processes, a build in each, short passes");
+    sub->add_flag("--rigorous", rigorous,
+                  "At least four processes, up to twenty until intervals are 1 % wide")
+        ->excludes(quick_flag);
+    add_plugins(sub);
+  };
+  // Runs `use` with what add_sweep has read.
+  const auto with_sweep = [&](const std::function<int()>& use) {
+    sweep.changes.care = quick      ? Care::kQuick
+                         : rigorous ? Care::kRigorous
+                                    : Care::kAsSpecified;
+    return with_plugins(use);
   };
 
-  std::string spec;
   CLI::App* plan = app.add_subcommand("plan", "Show what a sweep would measure, and its cost");
-  plan->add_option("spec", spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
-      ->required();
+  add_sweep(plan);
   plan->add_flag("--json", as_json, "As JSON");
-  add_shard(plan);
-  add_plugins(plan);
-  plan->callback(
-      [&] { exit_code = with_plugins([&] { return PrintPlan(spec, shard, as_json); }); });
+  plan->callback([&] { exit_code = with_sweep([&] { return PrintPlan(sweep, as_json); }); });
 
-  std::string results_root = "results";
-  std::string resume;
   CLI::App* run = app.add_subcommand("run", "Measure a sweep; prints the directory of the results");
-  run->add_option("spec", spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
-      ->required();
-  run->add_option("--results", results_root, "Where runs are kept")->capture_default_str();
-  run->add_option("--resume", resume, "Directory of an unfinished run of the same spec");
-  add_shard(run);
-  add_plugins(run);
-  run->callback(
-      [&] { exit_code = with_plugins([&] { return Run(spec, shard, results_root, resume); }); });
+  add_sweep(run);
+  run->add_option("--results", command.results_root, "Where runs are kept")
+      ->capture_default_str();
+  run->add_option("--resume", command.resume, "Directory of an unfinished run of the same spec")
+      ->check([](const std::string& path) {
+        return path.empty() ? "must be the directory of a run" : "";
+      });
+  run->add_option("--cpu", command.cpu, "CPU to measure on; else the last one that is allowed");
+  run->add_flag("--strict", command.strict, "Refuse a machine that `doctor` finds unfit (exit 4)");
+  run->add_flag("--fork-only", command.fork_only,
+                "Measure in forks instead of fresh starts, whose addresses are the same: for "
+                "emulators, where a program cannot start itself");
+  run->callback([&] { exit_code = with_sweep([&] { return Run(command); }); });
+
+  std::string unfinished;
+  bool complete = false;
+  CLI::App* summarise = app.add_subcommand(
+      "summarise", "Write summary and theory of an unfinished run anew, from its samples");
+  summarise->add_option("run", unfinished, "Directory of the run")->required();
+  summarise->add_flag("--complete", complete, "It is all of its sweep: mark it as complete");
+  summarise->callback([&] { exit_code = SummariseRun(unfinished, complete); });
 
   std::vector<std::string> names;
   CLI::App* verify = app.add_subcommand(
@@ -466,6 +683,13 @@ int main(int argc, char** argv) {
                      "Names; all filters of the plug-ins, or all, if none is given");
   add_plugins(verify);
   verify->callback([&] { exit_code = with_plugins([&] { return VerifyFilters(names); }); });
+
+  std::optional<int> cpu;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Say what makes this machine unfit to be measured on, and the commands to mend it");
+  doctor->add_option("--cpu", cpu, "The CPU to be measured on; the one that a run would choose");
+  doctor->add_flag("--json", as_json, "As JSON");
+  doctor->callback([&] { exit_code = Doctor(cpu, as_json); });
 
   CLI::App* theory = app.add_subcommand("export", "Print the theory curves as JSON");
   theory->callback([&] { fmt::print("{}\n", TheoryCurves().dump(2)); });

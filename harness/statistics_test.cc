@@ -2,11 +2,15 @@
 
 #include "harness/statistics.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "filters/theory/agreement.h"
@@ -168,6 +172,392 @@ TEST(BinomialInterval, CoversWithAtLeastItsConfidence) {
                   theory::BinomialUpperTail(x + 1, kTrials, p);
     }
     EXPECT_GE(coverage, 0.95 - 1e-9) << p;
+  }
+}
+
+// --- Nested values ---
+
+using testing::HasSubstr;
+
+class Noise {
+ public:
+  explicit Noise(uint64_t seed) : random_(seed) {}
+  double Uniform() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
+  double Normal() {  // Box and Muller 1958
+    const double radius = std::sqrt(-2 * std::log(Uniform()));
+    return radius * std::cos(2 * M_PI * Uniform());
+  }
+  double CentredExponential() { return -std::log(Uniform()) - std::log(2.0); }  // median 0
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Standard deviations of the logarithms at each level.
+struct Spread {
+  double process, build, pass;
+};
+
+// Times with median 1.
+NestedValues MakeTimes(Noise& noise, const Spread& spread, size_t processes, size_t builds,
+                       size_t passes, bool skewed = false) {
+  NestedValues values(processes, std::vector(builds, std::vector<double>(passes)));
+  for (auto& process : values) {
+    const double of_process = spread.process * noise.Normal();
+    for (std::vector<double>& build : process) {
+      const double of_build = of_process + spread.build * noise.Normal();
+      for (double& v : build) {
+        v = std::exp(of_build +
+                     spread.pass * (skewed ? noise.CentredExponential() : noise.Normal()));
+      }
+    }
+  }
+  return values;
+}
+
+std::vector<double> Repeat(double value, size_t times) {
+  return std::vector<double>(times, value);
+}
+
+constexpr Spread kSpreads[] = {
+    {0.05, 0, 0.0005}, {0.05, 0.025, 0.025}, {0.02, 0.02, 0.02}, {0, 0.05, 0.0005}, {0, 0, 0.05}};
+
+bool CoversOne(const Interval& interval) { return interval.low <= 1 && 1 <= interval.high; }
+
+// One process is away from the others by d, in logarithms: their mean is d / n and its standard
+// error too, so that Student's interval begins at (1 - factor) d / n, below all values. Factors
+// from the table of Student's law (two-sided 0.95; 0.8 with one degree of freedom).
+TEST(NestedMedianInterval, HasStudentsFactorForTheProcesses) {
+  struct Row {
+    size_t processes;
+    double factor;
+  };
+  constexpr double kAway = 0.1;
+  for (const Row& row : {Row{2, 3.07768}, Row{3, 4.30265}, Row{4, 3.18245}, Row{5, 2.77645},
+                         Row{6, 2.57058}, Row{11, 2.22814}, Row{31, 2.04227}, Row{122, 1.97976}}) {
+    NestedValues values(row.processes, {{1, 1}, {1}});
+    values[1] = {{std::exp(kAway)}, {std::exp(kAway), std::exp(kAway)}};
+    const auto interval = NestedMedianInterval(values);
+    ASSERT_TRUE(interval);
+    const double low = (1 - row.factor) * kAway / static_cast<double>(row.processes);
+    EXPECT_NEAR(std::log(interval->low) / low, 1, 2e-5) << row.processes;
+    EXPECT_EQ(interval->confidence, row.processes == 2 ? 0.8 : 0.95);
+  }
+}
+
+TEST(NestedMedianInterval, StaysAsWideAsPassesAreApartWhereProcessesAgree) {
+  const std::vector<double> passes = {1.0, 1.1, 1.2, 1.3, 1.4};
+  const NestedValues values(3, {passes, passes});
+  const auto interval = NestedMedianInterval(values);
+  ASSERT_TRUE(interval);
+  EXPECT_EQ(interval->low, 1.1);
+  EXPECT_EQ(interval->high, 1.3);
+}
+
+// Medians of processes are all 1, so that the width comes from resampling alone, of what does not
+// come first.
+TEST(NestedMedianInterval, ResamplesEveryLevel) {
+  const std::vector<double> same = Repeat(1.0, 5);
+  const std::vector<double> spread = {0.8, 0.9, 1.0, 1.1, 1.2};
+  for (const NestedValues& values :
+       {NestedValues{{same}, {spread}, {spread}, {spread}},
+        NestedValues(4, {same, Repeat(0.8, 5), Repeat(1.2, 5)}),
+        NestedValues(4, {{1.0, 0.8, 1.2, 0.9, 1.1}})}) {
+    const auto interval = NestedMedianInterval(values);
+    ASSERT_TRUE(interval);
+    EXPECT_LT(interval->low, 0.99);
+    EXPECT_GT(interval->high, 1.01);
+  }
+}
+
+TEST(NestedMedianInterval, OfOneProcessIsThatOfItsValues) {
+  const auto one = NestedMedianInterval({{{5, 1, 3}, {2, 4, 60}}, {{}}, {}});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->low, 1);
+  EXPECT_EQ(one->high, 60);
+  EXPECT_EQ(one->confidence, 1 - 2 / 64.0);
+}
+
+TEST(NestedMedianInterval, IsTotal) {
+  EXPECT_FALSE(NestedMedianInterval({}));
+  EXPECT_FALSE(NestedMedianInterval({{}, {{}}}));
+  for (double bad : {kNan, kInfinity, -1.0, 0.0}) {
+    EXPECT_FALSE(NestedMedianInterval({{{1, 2}}, {{bad}}})) << bad;
+    EXPECT_FALSE(Judge({{{1, 2}}, {{bad}}}, 0.02)) << bad;
+  }
+  const double tiny = std::numeric_limits<double>::denorm_min();
+  const double huge = std::numeric_limits<double>::max();
+  for (const NestedValues& values : {NestedValues{{{tiny}}, {{huge}}}, {{{huge}}, {{huge}}},
+                                     {{{tiny}}, {{tiny}}, {{tiny}}, {{huge}}}}) {
+    const auto interval = NestedMedianInterval(values);
+    ASSERT_TRUE(interval);
+    EXPECT_TRUE(0 < interval->low && interval->low <= interval->high && interval->high <= huge)
+        << interval->low << " " << interval->high;
+    EXPECT_TRUE(std::isfinite(Judge(values, 0.02)->width));
+  }
+}
+
+TEST(NestedMedianInterval, IsTheSameEachTimeAndHasTheMedianInside) {
+  Noise noise(5);
+  for (int trial = 0; trial < 50; ++trial) {
+    const Spread& spread = kSpreads[trial % 5];
+    NestedValues values = MakeTimes(noise, spread, 2 + trial % 4, 1 + trial % 3, 1 + trial % 5);
+    values[0][0].push_back(1.0);  // unequal numbers
+    const auto first = NestedMedianInterval(values);
+    const auto second = NestedMedianInterval(values);
+    EXPECT_EQ(first->low, second->low);
+    EXPECT_EQ(first->high, second->high);
+    std::vector<double> all;
+    for (const auto& process : values) {
+      for (const auto& build : process) all.insert(all.end(), build.begin(), build.end());
+    }
+    EXPECT_TRUE(first->low <= *Median(all) && *Median(all) <= first->high) << trial;
+  }
+}
+
+// Covered ~ Binomial(trials, at least the confidence): below it by six standard deviations with a
+// chance below 1e-9. Where processes alone differ the coverage is that of Student's interval, and
+// must not exceed the confidence by more either. Percentiles of the bootstrap alone cover half of
+// the time with two processes that differ, three quarters with three.
+TEST(NestedMedianInterval, CoversAsOftenAsItSaysWhateverTheLevelsContribute) {
+  constexpr int kTrials = 500;
+  Noise noise(20261201);
+  for (const Spread& spread : kSpreads) {
+    for (size_t processes : {2, 3, 6}) {
+      for (bool skewed : {false, true}) {
+        // The median over skewed passes and normal effects is not 1.
+        if (skewed && (spread.pass == 0.02 || spread.pass == 0.025)) continue;
+        int covered = 0;
+        double confidence = 0;
+        for (int trial = 0; trial < kTrials; ++trial) {
+          const auto interval =
+              NestedMedianInterval(MakeTimes(noise, spread, processes, 2, 5, skewed));
+          covered += CoversOne(*interval);
+          confidence = interval->confidence;
+        }
+        const double margin = 6 * std::sqrt(kTrials * confidence * (1 - confidence));
+        EXPECT_GE(covered, kTrials * confidence - margin)
+            << spread.process << " " << spread.build << " " << spread.pass << " " << processes;
+        if (spread.process == 0.05 && spread.build == 0) {
+          EXPECT_LE(covered, kTrials * confidence + margin) << processes;
+        }
+      }
+    }
+  }
+}
+
+// A run adds processes until the interval is as narrow as asked for, so it stops more often where
+// it is narrow by luck. What it reports then covers 94 % in the worst of these cases: below 0.93 by
+// six standard deviations with a chance below 1e-9. Of bootstrap percentiles 76 % would.
+TEST(Judge, StoppingCostsLittleCoverage) {
+  constexpr int kTrials = 500;
+  Noise noise(7);
+  int stable_runs = 0;
+  for (const Spread& spread : {Spread{0.05, 0, 0.0005}, Spread{0.05, 0.025, 0.025}}) {
+    int covered = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      NestedValues values = MakeTimes(noise, spread, 6, 2, 5);
+      const NestedValues later(values.begin() + 3, values.end());
+      values.resize(3);
+      bool stable = Judge(values, 0.1)->stable;
+      for (size_t i = 0; i < later.size() && !stable; ++i) {
+        values.push_back(later[i]);
+        stable = Judge(values, 0.1)->stable;
+      }
+      stable_runs += stable;
+      covered += CoversOne(*NestedMedianInterval(values));
+    }
+    EXPECT_GE(covered, kTrials * 0.93 - 6 * std::sqrt(kTrials * 0.93 * 0.07)) << spread.build;
+  }
+  // Or the rule would not have been tried.
+  EXPECT_GT(stable_runs, kTrials / 2);
+  EXPECT_LT(stable_runs, 2 * kTrials * 9 / 10);
+}
+
+TEST(Judge, AsksForTheWidthOverThreeProcesses) {
+  const std::vector<double> same = {2, 2, 2};
+  EXPECT_EQ(Judge({{same}, {same}, {same}}, 0.02), (Stability{0.02, 0, true}));
+  EXPECT_EQ(Judge({{same}, {same}}, 0.02), (Stability{0.02, 0, false}));
+  EXPECT_EQ(Judge({{same, same, same}, {{}}, {}}, 0.02), (Stability{0.02, 0, false}));
+  EXPECT_EQ(Judge({}, 0.02), std::nullopt);
+
+  const NestedValues values = {{{1.00, 1.01}}, {{1.02, 1.00}}, {{1.01, 1.03}}};
+  const Interval interval = *NestedMedianInterval(values);
+  const double width = (interval.high - interval.low) / 1.01;
+  const Stability narrow = *Judge(values, width * 1.01);
+  EXPECT_NEAR(narrow.width, width, 1e-12);
+  EXPECT_TRUE(narrow.stable);
+  EXPECT_FALSE(Judge(values, width * 0.99)->stable);
+}
+
+// By matrices: the expectation of y'Qy is the sum of component times trace(Q Z Z').
+TEST(ShareVariance, OfUnequalNumbersIsTheMethodOfMoments) {
+  const auto shares = ShareVariance({{{10, 11, 13}, {9, 12}, {}},
+                                     {{14, 15}, {18, 17, 17, 16}, {15.5, 13}},
+                                     {},
+                                     {{8, 12, 10, 9.5}, {11}}});
+  ASSERT_TRUE(shares) << shares.error();
+  EXPECT_NEAR(shares->process, 0.7649668231223463, 1e-12);
+  EXPECT_NEAR(shares->build, 0.06595154496945262, 1e-12);
+  EXPECT_NEAR(shares->pass, 0.169081631908201, 1e-12);
+}
+
+TEST(ShareVariance, NegativeEstimatesAreZero) {
+  // Means of processes agree more than those of builds would let them.
+  const auto builds = ShareVariance({{{1, 2}, {11, 12}}, {{12, 11}, {2, 1}}});
+  ASSERT_TRUE(builds) << builds.error();
+  EXPECT_EQ(builds->process, 0);
+  EXPECT_NEAR(builds->build, 1 - builds->pass, 1e-15);
+  EXPECT_LT(builds->pass, 0.01);
+  const auto passes = ShareVariance({{{1, 2}, {2, 1}}, {{1, 2}, {1, 2}}});
+  ASSERT_TRUE(passes) << passes.error();
+  EXPECT_EQ(*passes, (VarianceShares{0, 0, 1}));
+}
+
+TEST(ShareVariance, FindsWhatWasPutIn) {
+  Noise noise(11);
+  // Relative standard errors of the components are below 0.1 for 400 processes of 3 to 5 builds.
+  const Spread spread = {0.003, 0.002, 0.001};
+  NestedValues values;
+  for (size_t p = 0; p < 400; ++p) {
+    values.push_back(MakeTimes(noise, spread, 1, 3 + p % 3, 2 + p % 4)[0]);
+  }
+  const auto shares = ShareVariance(values);
+  ASSERT_TRUE(shares) << shares.error();
+  EXPECT_NEAR(shares->process, 9 / 14.0, 0.15);
+  EXPECT_NEAR(shares->build, 4 / 14.0, 0.12);
+  EXPECT_NEAR(shares->pass, 1 / 14.0, 0.03);
+  EXPECT_NEAR(shares->process + shares->build + shares->pass, 1, 1e-12);
+}
+
+TEST(ShareVariance, SaysWhichLevelHasOneMember) {
+  const auto reason = [](const NestedValues& values) {
+    const auto shares = ShareVariance(values);
+    EXPECT_FALSE(shares);
+    return shares ? std::string() : shares.error();
+  };
+  EXPECT_THAT(reason({}), HasSubstr("two processes"));
+  EXPECT_THAT(reason({{{1, 2}, {3, 4}}, {{}}}), HasSubstr("two processes"));
+  EXPECT_THAT(reason({{{1, 2}}, {{3, 4}}, {{5, 6}}}), HasSubstr("two builds"));
+  EXPECT_THAT(reason({{{1}, {2}}, {{3}, {4}}}), HasSubstr("two passes"));
+  EXPECT_THAT(reason({{{1, 1}, {1, 1}}, {{1, 1}}}), HasSubstr("do not differ"));
+  EXPECT_THAT(reason({{{1, 1}, {1, kInfinity}}, {{1, 1}}}), HasSubstr("not finite"));
+  EXPECT_THAT(reason({{{1, 1e200}, {1, 1}}, {{1, 1}}}), HasSubstr("too far apart"));
+}
+
+// By a linear program over all unimodal distribution functions.
+TEST(Dip, IsTheDistanceFromTheNearestUnimodalLaw) {
+  EXPECT_EQ(Dip({}), 0);
+  EXPECT_EQ(Dip(std::vector{1.0, kNan}), 0);
+  EXPECT_EQ(Dip(std::vector{3.0}), 0.5);
+  EXPECT_EQ(Dip(std::vector<double>(10, 5.0)), 0.05);
+  const auto near = [](std::vector<double> values, double dip) {
+    EXPECT_NEAR(Dip(values), dip, 1e-12);
+    std::reverse(values.begin(), values.end());
+    for (double& v : values) v = 7 - 3 * v;
+    EXPECT_NEAR(Dip(values), dip, 1e-12);
+  };
+  near({1, 2, 3, 4, 5, 6}, 1 / 12.0);
+  near({1, 1, 1, 1, 1, 2, 2, 2, 2, 2}, 0.25);
+  near({1, 1.25, 3, 7, 7.5, 7.75, 8, 20}, 0.125);
+  near({1, 2, 4, 8, 16, 32, 64}, 1 / 14.0);
+  near({1, 1, 2, 2, 9, 9}, 1 / 6.0);
+  near({5, 5, 5, 5, 5, 16}, 1 / 12.0);
+  near({0.5, 1, 1.25, 6, 6.5, 6.75, 7, 11, 12.5, 13, 13.25}, 0.11776859504132223);
+}
+
+std::vector<double> Together(std::vector<double> values, const std::vector<double>& more) {
+  values.insert(values.end(), more.begin(), more.end());
+  return values;
+}
+
+TEST(FindClusters, SeesTwoModes) {
+  const std::vector<double> ten = Repeat(10, 5);
+  const std::vector<double> sixteen = Repeat(16, 5);
+  struct Case {
+    NestedValues values;
+    Level explained_by;
+  };
+  for (const Case& c : {
+           Case{{{Together(ten, sixteen)}}, Level::kPass},
+           Case{{{ten}, {sixteen}}, Level::kProcess},
+           Case{{{ten, sixteen}}, Level::kBuild},
+           Case{{{{10, 16, 10, 16}, {10, 16}}, {{16, 10, 16, 10}}}, Level::kPass},
+           Case{{{{10, 10}, {16, 16}}, {{16, 16, 16}, {10, 10, 10}}}, Level::kBuild},
+           // One value a process says nothing about processes.
+           Case{{{{10}}, {{16}}, {{10}}, {{16}}, {{10}}, {{16}}, {{10}}, {{16}}, {{10}}, {{16}}},
+                Level::kPass},
+       }) {
+    const auto clusters = FindClusters(c.values);
+    ASSERT_TRUE(clusters) << clusters.error();
+    EXPECT_EQ(clusters->centers, (std::array{10.0, 16.0}));
+    EXPECT_EQ(clusters->shares, (std::array{0.5, 0.5}));
+    EXPECT_EQ(clusters->explained_by, c.explained_by);
+  }
+}
+
+TEST(FindClusters, SeesThemThroughNoiseAndOutliers) {
+  Noise noise(3);
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<double> values;
+    for (int i = 0; i < 28; ++i) values.push_back(10 * std::exp(0.02 * noise.Normal()));
+    for (int i = 0; i < 12; ++i) values.push_back(13 * std::exp(0.02 * noise.Normal()));
+    values.push_back(100);
+    const auto clusters = FindClusters({{values}});
+    ASSERT_TRUE(clusters) << clusters.error();
+    EXPECT_NEAR(clusters->centers[0], 10, 0.2);
+    EXPECT_NEAR(clusters->centers[1], 13, 0.4);
+    EXPECT_NEAR(clusters->shares[0], 28 / 41.0, 1e-12);
+  }
+}
+
+TEST(FindClusters, OneOutlierIsNoCluster) {
+  const auto clusters =
+      FindClusters({{Together(Together(Repeat(10, 6), Repeat(12, 6)), Repeat(1e6, 1))}});
+  ASSERT_TRUE(clusters) << clusters.error();
+  EXPECT_EQ(clusters->centers, (std::array{10.0, 12.0}));
+}
+
+TEST(FindClusters, SaysWhyThereAreNone) {
+  const auto reason = [](const std::vector<double>& values) {
+    const auto clusters = FindClusters({{values}});
+    EXPECT_FALSE(clusters);
+    return clusters ? std::string() : clusters.error();
+  };
+  EXPECT_THAT(reason({}), HasSubstr("fewer than 6"));
+  EXPECT_THAT(reason({10, 10, 16, 16, 16}), HasSubstr("fewer than 6"));
+  EXPECT_THAT(reason(Repeat(5, 60)), HasSubstr("one mode"));
+  EXPECT_THAT(reason(Together(Repeat(5, 30), {9, 10, 11})), HasSubstr("one mode"));
+  EXPECT_THAT(reason(Together(Repeat(10, 10), Repeat(10.4, 10))), HasSubstr("less than 5 %"));
+  EXPECT_THAT(reason({1, 1, 1, kInfinity, 1, 1}), HasSubstr("not finite"));
+}
+
+// Alarms ~ Binomial(5000, 0.01) for uniform logarithms: outside of six standard deviations, 8 to
+// 92, with a chance below 1e-7. Other laws of one mode give fewer: normal ones of 18 values or more
+// below 0.001, so more than 20 with a chance below 1e-6.
+TEST(FindClusters, RarelyTakesOneModeForTwo) {
+  constexpr int kTrials = 5000;
+  enum { kUniform, kNormal, kLognormal, kExponential };
+  Noise noise(17);
+  for (size_t n : {6, 10, 18, 60, 130}) {
+    for (int law : {kUniform, kNormal, kLognormal, kExponential}) {
+      int alarms = 0;
+      for (int trial = 0; trial < kTrials; ++trial) {
+        std::vector<double> values(n);
+        for (double& v : values) {
+          v = law == kUniform     ? std::exp(noise.Uniform())
+              : law == kNormal    ? 10 + noise.Normal()
+              : law == kLognormal ? std::exp(noise.Normal())
+                                  : 10 - 3 * std::log(noise.Uniform());
+        }
+        alarms += FindClusters({{values}}).has_value();
+      }
+      EXPECT_LE(alarms, n >= 18 && (law == kNormal || law == kLognormal) ? 20 : 92)
+          << n << " " << law;
+      if (law == kUniform) {
+        EXPECT_GE(alarms, 8) << n;
+      }
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench")
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 TINY = {
-    "measure": {"rounds": 2, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
+    "measure": {"processes": 1, "max_processes": 1, "rounds": 2, "width": None, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
                 "fpr_queries": 10000},
     "sweeps": [{"filters": {"blocked_bloom": {"bits_per_key": [8, 10]}, "touch_lines": {}},
                 "keys": [1000, 5000], "modes": ["build", "lookup_batched", "latency"],
@@ -134,6 +135,47 @@ def test_a_torn_line_is_measured_again(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "5 reused" in done.stderr
     assert len(read_samples(run)) == len(lines)
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"schema": "filterb\0\0\0', b"\xff\xfe"])
+def test_what_a_loss_of_power_leaves_is_cut_off(tmp_path, tail):
+    """A file system may extend a file before it writes what stands there."""
+    results = tmp_path / "results"
+    path = write_spec(tmp_path)
+    assert filterbench("run", path, "--results", results).returncode == 0
+    run = only_run(results)
+    lines = (run / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "samples.jsonl").write_bytes(b"".join(lines[:7]) + tail)
+    (run / "COMPLETE").unlink()
+    done = filterbench("run", path, "--results", results, "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert "7 reused" in done.stderr and "cut off" in done.stderr
+    assert len(read_samples(run)) == len(lines)
+
+
+def test_a_full_disk_is_named_and_the_run_resumes(tmp_path):
+    """Case G6, on a file system of 256 KiB that grows afterwards."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "filterbench", disk],
+                           capture_output=True, text=True)
+    if mount.returncode != 0:
+        pytest.skip(f"no file system can be mounted: {mount.stderr.strip()}")
+    try:
+        path = write_spec(tmp_path, {**TINY, "measure": {**TINY["measure"], "rounds": 8}})
+        done = filterbench("run", path, "--results", disk)
+        assert done.returncode == 5, done.stderr
+        run = only_run(disk)
+        assert f"{run}/samples.jsonl" in done.stderr and "No space left" in done.stderr
+        kept = read_samples(run)
+        assert kept and not (run / "COMPLETE").exists()
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        done = filterbench("run", path, "--results", disk, "--resume", run)
+        assert done.returncode == 0, done.stderr
+        after = read_samples(run)
+        assert after[:len(kept)] == kept and len(after) == POINTS_OF_TINY * 8
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_interrupting_ends_with_130_and_usable_results(tmp_path):
@@ -276,7 +318,7 @@ needs_plugins = pytest.mark.skipif(not (PLUGINS / "misbehaving_plugin.so").exist
 MISBEHAVING = {
     **TINY,
     "plugins": [str(PLUGINS / "misbehaving_plugin.so")],
-    "measure": {**TINY["measure"], "fpr_queries": 1000000, "plugin_seconds": 1},
+    "measure": {**TINY["measure"], "fpr_queries": 1000000, "point_seconds": 1},
     "sweeps": [{"filters": {"flawless": {}, "crashes_in_build": {}, "crashes_in_lookups": {},
                             "never_returns": {}, "denies_a_key": {}, "exits": {}, "prints": {},
                             "states_another_rate": {}, "batch_differs": {}, "blocked_bloom": {},
@@ -284,6 +326,170 @@ MISBEHAVING = {
                 "keys": [1000], "modes": ["build", "lookup_batched", "latency"],
                 "negative_shares": [0.5]}],
 }
+
+
+def worker_of(process):
+    """The process that measures for `process`, once it is there."""
+    while process.poll() is None:
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
+        if children.stdout.split():
+            return int(children.stdout.split()[0])
+        time.sleep(0.005)
+    pytest.fail("the run ended before its worker was seen")
+
+
+@pytest.mark.parametrize("name, status, reason", [
+    (signal.SIGKILL, "crashed", "signal 9"), (signal.SIGSEGV, "crashed", "signal 11"),
+    (signal.SIGSTOP, "timed_out", "within 1 s")])
+def test_what_happens_to_a_worker_is_a_record_and_the_sweep_goes_on(tmp_path, name, status, reason):
+    spec = json.loads(json.dumps(TINY))
+    spec["measure"].update(pass_seconds=0.02, point_seconds=1)
+    process = subprocess.Popen([PROGRAM, "run", write_spec(tmp_path, spec),
+                                "--results", tmp_path / "results"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    worker = worker_of(process)
+    while not any(path.stat().st_size for path in tmp_path.glob("results/*/*/samples.jsonl")):
+        time.sleep(0.005)
+    os.kill(worker, name)
+    _, talk = process.communicate(timeout=120)
+    assert process.returncode == 5, talk
+    run = only_run(tmp_path / "results")
+    samples = read_samples(run)
+    assert len({identity(sample) for sample in samples}) == len(samples) == POINTS_OF_TINY * 2
+    failed = [sample for sample in samples if sample["status"] != "ok"]
+    assert failed and {sample["status"] for sample in failed} == {status}
+    assert reason in failed[0]["reason"]
+    assert len({(s["point"]["filter"], s["point"]["keys"], s["round"],
+                 s["point"]["params"].get("bits_per_key")) for s in failed}) == 1
+    assert {sample["process"] for sample in samples} == {0, 1}
+    assert (run / "COMPLETE").exists()
+
+
+def test_larger_sizes_of_what_ran_out_of_memory_are_skipped(tmp_path):
+    """Case F14: the records before stay, other filters go on."""
+    spec = {"measure": {**TINY["measure"], "rounds": 1},
+            "sweeps": [{"filters": {"blocked_bloom": {}, "xor": {}},
+                        "keys": [1e4, 1e5, 6e7, 1.2e8]}]}
+    limit = 400 << 20
+    done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results",
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert done.returncode == 5, done.stderr
+    status = {(s["point"]["filter"], s["point"]["keys"]): (s["status"], s["reason"])
+              for s in read_samples(only_run(tmp_path / "results"))}
+    assert len(status) == 8
+    for name in ("blocked_bloom", "xor"):
+        assert status[name, 10000][0] == status[name, 100000][0] == "ok"
+        # Whichever came first in the order of the round.
+        large = [status[name, keys] for keys in (60000000, 120000000)]
+        assert large[0][0] == "out_of_memory"
+        assert large[1][0] == "out_of_memory" or "ran out of memory before" in large[1][1]
+
+
+LEVELS = {
+    "measure": {"processes": 3, "max_processes": 4, "rounds": 2, "passes": 3, "pass_seconds": 0,
+                "width": 0.0001, "stream_lookups": 4096, "fpr_queries": 1000},
+    "sweeps": [{"filters": {"blocked_bloom": {}, "touch_lines": {}}, "keys": [1000],
+                "modes": ["lookup_batched"]}],
+}
+
+
+def test_three_levels_and_points_that_stay_unstable(tmp_path):
+    done = filterbench("run", write_spec(tmp_path, LEVELS), "--results", tmp_path / "results")
+    assert done.returncode == 5 and "unstable" in done.stderr, done.stderr
+    run = only_run(tmp_path / "results")
+    samples = read_samples(run)
+    assert len(samples) == 2 * 4 * 2
+    assert all(s["process"] == s["round"] // 2 and len(s["ns_per_op"]) == 3 for s in samples)
+    for entry in json.loads((run / "summary.json").read_text())["points"]:
+        assert entry["stability"]["asked_width"] == 0.0001 and not entry["stability"]["stable"]
+        assert abs(sum(entry["variance_shares"].values()) - 1) < 1e-9
+
+
+def test_stable_points_are_not_measured_on(tmp_path):
+    spec = json.loads(json.dumps(LEVELS))
+    spec["measure"]["width"] = 1
+    done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results")
+    samples = read_samples(only_run(tmp_path / "results"))
+    if done.returncode == 0:
+        assert len(samples) == 2 * 3 * 2
+    else:  # a machine so busy that intervals are wider than their medians
+        assert done.returncode == 5 and len(samples) > 2 * 3 * 2
+
+
+def test_the_order_is_balanced_and_follows_from_the_seed(tmp_path):
+    """Within a process every build of a case is as far from the start as the next from the end."""
+    orders = []
+    for seed in (1, 1, 2):
+        results = tmp_path / str(len(orders))
+        done = filterbench("run", write_spec(tmp_path), "--results", results, "--seed", seed)
+        assert done.returncode == 0, done.stderr
+        orders.append([identity(sample) for sample in read_samples(only_run(results))])
+    rounds = [[point for point, round_ in orders[0] if round_ == wanted] for wanted in (0, 1)]
+    assert rounds[0] == rounds[1][::-1]
+    assert orders[0] == orders[1] and orders[0] != orders[2]
+
+
+def test_strict_refuses_what_the_doctor_finds_unfit(tmp_path):
+    """A machine is made unfit by what runs on all of its CPUs."""
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
+    try:
+        time.sleep(0.3)
+        done = filterbench("run", write_spec(tmp_path), "--results", tmp_path / "results",
+                           "--strict")
+    finally:
+        for process in busy:
+            process.kill()
+    assert done.returncode == 4, done.stderr
+    assert "unfit" in done.stderr and "other_cpus" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_doctors_findings_are_in_the_manifest(finished):
+    manifest = json.loads((finished / "manifest.json").read_text())
+    findings = {finding["check"]: finding for finding in manifest["doctor"]}
+    assert {"governor", "clock_source", "other_cpus", "build"} <= set(findings)
+    assert {finding["state"] for finding in findings.values()} <= {
+        "pass", "warn", "fail", "unknown"}
+    assert manifest["cpus"] and manifest["memory_limit_bytes"] > 0
+
+
+def test_a_command_line_changes_a_sweep(tmp_path):
+    done = filterbench("plan", "quick", "--json", "--filter", "cuckoo", "--exclude", "hash_only",
+                       "--set", "keys=1e4", "--set", "cuckoo.fingerprint_bits=8", "--quick",
+                       "--seed", 5)
+    plan = json.loads(done.stdout)
+    assert {point["filter"] for point in plan["spec"]["points"]} == {"cuckoo", "touch_lines"}
+    assert {point["keys"] for point in plan["spec"]["points"]} == {10000}
+    assert plan["spec"]["measure"]["seed"] == 5
+    assert plan["spec"]["measure"]["rounds"] == 1 and plan["spec"]["measure"]["passes"] == 3
+    assert 0 < plan["least_seconds"] <= plan["most_seconds"]
+
+
+@pytest.mark.parametrize("arguments, problem", [
+    (["--set", "pases=3"], "did you mean 'passes'"),
+    (["--set", "keys=many"], "sweeps[0].keys"),
+    (["--set", "passes=0"], "measure.passes"),
+    (["--set", "max_processes=1"], "max_processes: must be at least processes"),
+    (["--filter", "coockoo"], "did you mean 'cuckoo'"),
+    (["--exclude", "*"], "no filter of the spec is left"),
+    (["--seed", "-1"], "--seed"),
+    (["--quick", "--rigorous"], "excludes"),
+    (["--cpu", "99999"], "--cpu 99999"),
+    (["--resume", ""], "--resume"),
+])
+def test_wrong_changes_say_what_is_wrong(arguments, problem, tmp_path):
+    done = filterbench("run", "quick", "--results", tmp_path / "results", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_two_runs_of_one_second_have_directories_of_their_own(tmp_path):
+    path = write_spec(tmp_path)
+    runs = [subprocess.Popen([PROGRAM, "run", path, "--results", tmp_path / "results"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [run.wait(timeout=120) for run in runs] == [0, 0]
+    assert len(list((tmp_path / "results").glob("*/*"))) == 2
 
 
 @needs_plugins

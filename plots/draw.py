@@ -4,7 +4,8 @@
 
 What was written goes to stdout, one path a line; what a figure lacks, and how to measure it, to
 stderr. Each run gets its own figures, in RUN/figures unless --out; with several runs and --out, in
-DIR/<run>. Nothing outside that folder is written, and a file appears there complete or not at all.
+DIR/<run>. Figures across machines go to DIR itself: they need --out and runs of two machines, one
+of each. Nothing outside that folder is written, and a file appears there complete or not at all.
 
 Exit codes: 0 ok; 2 usage, or a run that cannot be read; 5 a figure that was asked for by name could
 not be drawn, or none could, or a file could not be written.
@@ -17,8 +18,8 @@ import pathlib
 import sys
 import tempfile
 
-from plots import (build_vs_keys, fpr_vs_bits, load, lookup_vs_negatives, lookup_vs_size,
-                   space_vs_speed, style)
+from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, load, lookup_vs_negatives,
+                   lookup_vs_size, space_vs_speed, style)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here.
@@ -28,6 +29,10 @@ FIGURES = (
     build_vs_keys,
     lookup_vs_negatives,
     space_vs_speed,
+)
+# Figures of several machines: the same, with the list of runs in place of the run.
+ACROSS = (
+    cpu_vs_cpu,
 )
 FORMATS = ("png", "pdf", "svg")
 
@@ -55,14 +60,14 @@ def _choice(names, what):
 
 
 def _parser():
-    figures = "\n".join(f"  {m.NAME:20} {m.TITLE}; needs {m.NEEDS}" for m in FIGURES)
+    figures = "\n".join(f"  {m.NAME:20} {m.TITLE}; needs {m.NEEDS}" for m in FIGURES + ACROSS)
     parser = argparse.ArgumentParser(
         prog="plots.draw", description="Draws the figures of runs.", epilog="figures:\n" + figures,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
                         help="where the figures go (default: RUN/figures)")
-    parser.add_argument("--only", type=_choice([m.NAME for m in FIGURES], "figure"),
+    parser.add_argument("--only", type=_choice([m.NAME for m in FIGURES + ACROSS], "figure"),
                         action="append", metavar="NAME", help="this figure; may be repeated")
     parser.add_argument("--format", type=_choice(FORMATS, "format"), default=["png", "pdf"],
                         metavar="LIST", help="png, pdf, svg; default png,pdf")
@@ -98,15 +103,28 @@ def save(figure, folder, name, file_format, metadata):
     return target
 
 
+def _drawable(module, subject, name):
+    """Whether the module can draw `subject`, a run or several; says what it lacks."""
+    gaps = module.gaps(subject)
+    for gap in gaps:
+        outcome = "not drawn" if gap.fatal else "drawn without it"
+        _say(f"{name}{module.NAME}: {gap.lack} ({outcome}); to measure it: {gap.remedy}")
+    return not any(gap.fatal for gap in gaps)
+
+
+def draw_across(module, runs, folder, formats):
+    """Draws and writes a figure of several machines; returns the paths."""
+    figure = module.draw(runs)
+    return [save(figure, folder, module.NAME, file_format,
+                 style.metadata(style.together(runs), module.TITLE, file_format))
+            for file_format in formats]
+
+
 def draw_run(run, folder, modules, formats):
     """Draws and writes; returns the names of the figures that were written."""
     drawn = []
     for module in modules:
-        gaps = module.gaps(run)
-        for gap in gaps:
-            outcome = "not drawn" if gap.fatal else "drawn without it"
-            _say(f"{run.name}: {module.NAME}: {gap.lack} ({outcome}); to measure it: {gap.remedy}")
-        if any(gap.fatal for gap in gaps):
+        if not _drawable(module, run, f"{run.name}: "):
             continue
         figure = module.draw(run)
         for file_format in formats:
@@ -120,6 +138,10 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     only = [name for names in options.only or [] for name in names]
     modules = [m for m in FIGURES if not only or m.NAME in only]
+    across = [m for m in ACROSS if m.NAME in only]
+    if across and options.out is None:
+        _say(f"{across[0].NAME} is a figure of several runs: name the folder with --out")
+        return EXIT_USAGE
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     try:
@@ -127,10 +149,23 @@ def main(arguments=None):
     except load.RunError as error:
         _say(str(error))
         return EXIT_USAGE
-    code = 0
     for run in runs:
         for note in run.notes:
             _say(note)
+    code = 0
+    if not only and options.out is not None and len({run.machine for run in runs}) == len(runs) > 1:
+        across = ACROSS
+    for module in across:
+        try:
+            if not _drawable(module, runs, ""):
+                code = EXIT_INCOMPLETE if only else code
+                continue
+            for path in draw_across(module, runs, options.out, dict.fromkeys(options.format)):
+                print(path, flush=True)
+        except OSError as error:
+            _say(f"cannot write {error.filename or module.NAME}: {error.strerror or error}")
+            return EXIT_INCOMPLETE
+    for run in runs if modules else ():
         try:
             folder = figures_folder(run, options.out, len(runs) > 1)
             drawn = draw_run(run, folder, modules, dict.fromkeys(options.format))

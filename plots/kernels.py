@@ -14,10 +14,7 @@ The floor is the summary's (results/README.md): the fastest touch_lines with one
 and targets, at the filter's table size. Two or three lines: the fastest at the table size that was
 measured nearest to the filter's.
 
-A ratio is that of the medians. Its interval [low, high] goes from the low end above over the high
-end below to the high end above over the low end below: where both intervals hold their medians, it
-holds the ratio of these; two of 95 % make one of at least 90 %. What is unknown is a dash with the
-number of its reason.
+Intervals of ratios are those of ratios.py. What is unknown is a dash with the number of its reason.
 """
 
 import argparse
@@ -26,7 +23,8 @@ import math
 import sys
 from typing import NamedTuple
 
-from plots import headline, load, selection
+from plots import headline, load, ratios, selection
+from plots.ratios import Reasons, Unknown
 
 
 # --- Goals ---
@@ -102,63 +100,8 @@ CONTENDERS = (
 
 # A table of touch_lines stands for one of another size up to this factor.
 NEAR_SIZE = 1.25
-# Targets without vectors: there is nothing to gain.
-SCALAR_TARGETS = ("scalar", "hwy_scalar", "emu128")
 
 NOT_IN_THE_RUN = "the run has no such point"
-
-
-# --- Values ---
-
-class Unknown(Exception):
-    """Why there is no value, in one sentence."""
-
-
-class Measured(NamedTuple):
-    """A median, or a ratio of two, with its interval (NaN where unknown)."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-
-    def over(self, other):
-        return Measured(self.value / other.value, self.low / other.high, self.high / other.low)
-
-    def has_interval(self):
-        return not (math.isnan(self.low) or math.isnan(self.high))
-
-    def doubt(self, limit):
-        """What keeps the side of `limit` that the value is on from being certain, or nothing."""
-        if not self.has_interval():
-            return ", interval unknown"
-        return ", within noise" if self.low <= limit < self.high else ""
-
-    def __str__(self):
-        if not self.has_interval():
-            return headline.number(self.value)
-        return (f"{headline.number(self.value)} [{headline.number(self.low)}, "
-                f"{headline.number(self.high)}]")
-
-
-def _time(row):
-    return Measured(row["ns_per_op"], row["ns_per_op_low"], row["ns_per_op_high"])
-
-
-class Reasons:
-    """The reasons below a table, each once, by number."""
-
-    def __init__(self):
-        self._numbers = {}
-
-    def text(self, value, *arguments):
-        """value(*arguments) as text, or a dash with the number of the reason."""
-        try:
-            return str(value(*arguments))
-        except Unknown as unknown:
-            return f"- [{self._numbers.setdefault(str(unknown), len(self._numbers) + 1)}]"
-
-    def lines(self):
-        return [f"- [{number}] {reason}" for reason, number in self._numbers.items()]
 
 
 # --- Points ---
@@ -169,7 +112,7 @@ class Points:
     def __init__(self, run):
         self.run = run
         self.frame = selection.plain_keys(run.points)
-        self._by_id = run.points.set_index("point_id")
+        self._by_id = run.points.set_index("point_id").to_dict("index")
         self._params = {text: json.loads(text) for text in self.frame["params"].unique()}
 
     def of(self, contender):
@@ -199,25 +142,13 @@ class Points:
 
     def time(self, *where):
         """The time of the point that find() finds."""
-        return _time(self.find(*where))
+        return ratios.time(self.find(*where))
 
     def floor(self, *where):
         """The point's floor, as the summary has it, with the interval of the points it is from.
         Raises Unknown."""
         row = self.find(*where)
-        value = row["floor_ns_per_op"]
-        if math.isnan(value):
-            raise Unknown(row["floor_reason"] or "the summary gives no floor")
-        sources = row["floor_from"].split(";")
-        if not all(source in self._by_id.index for source in sources):
-            return Measured(value)
-        times = [_time(self._by_id.loc[source]) for source in sources]
-        # The weight that the summary gave to the second of two, found in its own numbers.
-        first, last = times[0], times[-1]
-        difference = last.value - first.value
-        weight = min(1, max(0, (value - first.value) / difference)) if difference != 0 else 0
-        return Measured(value, first.low + weight * (last.low - first.low),
-                        first.high + weight * (last.high - first.high))
+        return ratios.floor(row, self._by_id)
 
     def over_floor(self, *where):
         return self.time(*where).over(self.floor(*where))
@@ -240,7 +171,7 @@ class Points:
         touches = touches[distance == distance.min()]
         share = (touches["negative_share"] - row["negative_share"]).abs()
         fastest = touches[share == share.min()].sort_values("ns_per_op", kind="stable").iloc[0]
-        return _time(row).over(_time(fastest))
+        return ratios.time(row).over(ratios.time(fastest))
 
     def over_goal(self, goal, *where):
         """What the goal limits."""
@@ -359,7 +290,7 @@ def _gain(points, losers, target, contender, keys, share):
     ratio = reference.over(batched)
     text = (f"{headline.number(ratio.value)} = {headline.number(reference.value)} / "
             f"{headline.number(batched.value)}")
-    if target in SCALAR_TARGETS or ratio.value > 1:
+    if target in selection.SCALAR_TARGETS or ratio.value > 1:
         return text
     losers.append(f"{contender.label}, {keys} keys, {_share(share)} absent, {target}: "
                   f"{ratio}{ratio.doubt(1)}")

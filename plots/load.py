@@ -3,13 +3,15 @@
 Strict on purpose: a figure must never be drawn from a file that says something else than the
 reader thinks. Every error names the file, the line and the field. Three things are tolerated, each
 with a note in `Run.notes`: a missing COMPLETE, a missing theory.json, and a last line of
-samples.jsonl that a kill cut off in the middle.
+samples.jsonl that a kill cut off in the middle. Each file may be there compressed instead, as
+`<name>.xz`, which is how reference runs are kept.
 
 In the frames an unknown value (null in the files) is NaN in number columns, None in text columns.
 """
 
 import dataclasses
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -25,16 +27,26 @@ STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_
             "invalid", "skipped")
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
 _MODES_WITHOUT_LOOKUPS = ("build", "overfill")
+_MODES_OF_THREADS = ("lookup_batched", "lookup_single")
+PAGES = ("4k", "thp", "hugetlb")
 
-_POINT_TEXT = ["run", "machine", "point_id", "filter", "params", "params_label",
-               "params_short", "variant", "key_set", "mode", "hashing", "target", "status",
-               "reason", "floor_reason", "floor_from"]
+_LEVELS = ("process", "build", "pass")
+
+_POINT_TEXT = ["run", "machine", "point_id", "question", "filter", "params", "params_label",
+               "params_short", "variant", "key_set", "mode", "hashing", "target", "pages", "status",
+               "reason", "stable", "clusters_explained_by", "floor_reason", "floor_from"]
 _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "passes",
-                  "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "floor_ns_per_op",
-                  "floor_ratio", "size_bytes", "bits_per_key", "build_ns_per_key", "fpr_expected",
-                  "fpr_measured", "fpr_low", "fpr_high", "false_positives", "queries"]
-_SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "round", "seed", "status", "reason",
-                   "ns_per_op"]
+                  "ns_per_op", "ns_per_op_low", "ns_per_op_high", "confidence", "asked_width",
+                  "width", "process_share", "build_share", "pass_share", "cluster_low_ns",
+                  "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio",
+                  "size_bytes", "bits_per_key", "build_ns_per_key", "threads", "allocated_bytes",
+                  "peak_build_bytes_per_key", "huge_page_bytes", "operations_per_second",
+                  "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
+                  "queries"]
+_SAMPLE_NUMBERS = ["bits_per_key", "false_positives", "queries", "fpr_instance_sd",
+                   "stream_lookups", "huge_page_bytes"]
+_SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
+                   "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
 
 
@@ -68,10 +80,19 @@ class Run:
     points: pandas.DataFrame   # one flat row per point of summary.json that was built at once
     filled: pandas.DataFrame   # the same for points that were filled key by key; they have a
                                # `fill`, and `keys_held` is the least over the rounds
-    samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass
+    pages_and_threads: pandas.DataFrame  # the same for points that choose `pages` or have several
+                               # `threads`, filled or not: they stand in neither of the others
+    samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass;
+                               # process: in older runs that of the round
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
+    manifest: dict             # manifest.json as it is
+
+    @property
+    def frames(self):
+        """All points: each stands in one of them."""
+        return self.points, self.filled, self.pages_and_threads
 
 
 def load_run(path):
@@ -94,15 +115,18 @@ def load_run(path):
     environment = manifest.object("environment")
     points = _read_points(summary, name)
     is_filled = points["fill"].notna()
+    is_apart = points["pages"].notna() | points["threads"].notna()
     return Run(
         path=path, name=name, machine=summary.field("machine", str),
         spec=summary.field("spec", str),
         cpu_brand=environment.object("cpu").field("brand", str, None),
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
-        points=points[~is_filled].reset_index(drop=True),
-        filled=points[is_filled].reset_index(drop=True),
-        samples=_read_samples(path / "samples.jsonl", name, notes),
-        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes)
+        points=points[~is_filled & ~is_apart].reset_index(drop=True),
+        filled=points[is_filled & ~is_apart].reset_index(drop=True),
+        pages_and_threads=points[is_apart].reset_index(drop=True),
+        samples=_read_samples(path, name, notes),
+        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
+        manifest=manifest.value)
 
 
 def load_runs(paths):
@@ -128,6 +152,16 @@ def params_label(params, names=None):
     return ", ".join(
         f"{name}={selection.value_label(value)}" for name, value in sorted(params.items())
         if name != "bits_per_key" and (names is None or name in names))
+
+
+def question(point):
+    """What a point asks of any machine, as text: all of it but the target, and the place of its key
+    file."""
+    asked = {name: value for name, value in point.items() if name != "target" and value is not None}
+    if isinstance(asked.get("key_set"), dict):
+        asked["key_set"] = {name: value for name, value in asked["key_set"].items()
+                            if name != "path"}
+    return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Node:
@@ -175,6 +209,20 @@ class _Node:
         if maximum is not None and value > maximum:
             node.fail(f"must be at most {maximum}, found {value:g}")
         return value
+
+    def flag(self, name):
+        value = self.child(name).value
+        if not isinstance(value, bool):
+            self.child(name).fail(f"must be true or false, found {_short(value)}"
+                                  if name in self.value else "is missing")
+        return value
+
+    def pair(self, name, maximum=math.inf):
+        """Two numbers from 0 to `maximum`."""
+        node = self.child(name)
+        if not isinstance(node.value, list) or len(node.value) != 2:
+            node.fail(f"must be an array of two numbers, found {_short(node.value)}")
+        return [node.field(i, float, minimum=0, maximum=maximum) for i in range(2)]
 
     def choice(self, name, values):
         value = self.field(name, str)
@@ -272,6 +320,22 @@ def _parse(file, text, schema, first_line=1):
     return root
 
 
+def read(file):
+    """The bytes of a file of a run, unpacked if it is there compressed. Raises RunError."""
+    return _read_text(stored(file))
+
+
+def stored(file):
+    """The file as it lies there, which may be compressed. Raises RunError if it is there in both
+    forms: nobody could say which of them counts."""
+    packed = file.with_name(file.name + ".xz")
+    if not packed.exists():
+        return file
+    if file.exists():
+        raise RunError(file, f"is there twice, beside it lies {packed.name}; remove one of them")
+    return packed
+
+
 def _read_text(file):
     try:
         data = file.read_bytes()
@@ -279,7 +343,22 @@ def _read_text(file):
         raise RunError(file, "is missing") from None
     except OSError as error:
         raise RunError(file, f"cannot be read: {error.strerror}") from None
-    return data
+    return unpacked(file, data) if file.suffix == ".xz" else data
+
+
+def unpacked(file, data):
+    """What `data` holds, one stream of xz with a check sum and nothing behind it; `file` is named
+    if it is not that. Raises RunError."""
+    decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    try:
+        text = decompressor.decompress(data)
+    except lzma.LZMAError as error:
+        raise RunError(file, f"is damaged: {error}") from None
+    if not decompressor.eof:
+        raise RunError(file, "is damaged: its end is missing")
+    if decompressor.unused_data:
+        raise RunError(file, "is damaged: something follows its end")
+    return text
 
 
 def _decode(file, data, first_line=1):
@@ -291,6 +370,7 @@ def _decode(file, data, first_line=1):
 
 
 def _read_json(file, schema):
+    file = stored(file)
     return _parse(file, _decode(file, _read_text(file)), schema)
 
 
@@ -341,7 +421,7 @@ def _read_point(entry, run, machine):
     length = key_set.field("length_bytes", int, math.nan)
     row = {
         "run": run, "machine": machine, "point_id": entry.field("point_id", str),
-        "filter": point.field("filter", str),
+        "question": question(point.value), "filter": point.field("filter", str),
         "params": json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":")),
         "params_label": params_label(shown),
         "keys": point.field("keys", int, minimum=0),
@@ -349,6 +429,8 @@ def _read_point(entry, run, machine):
         "keys_held": math.nan,
         "key_set": kind if math.isnan(length) else f"{kind} {length:g}",
         "mode": mode, "hashing": point.field("hashing", str), "target": point.field("target", str),
+        "pages": None if point.value.get("pages") is None else point.choice("pages", PAGES),
+        "threads": point.field("threads", int, math.nan, minimum=2),
         "negative_share": point.field("negative_share", float, math.nan, minimum=0, maximum=1),
         "status": status, "reason": entry.field("reason", str, None),
         "rounds": entry.field("rounds", int, math.nan),
@@ -357,7 +439,14 @@ def _read_point(entry, run, machine):
         "size_bytes": entry.field("size_bytes", float, math.nan, minimum=0),
         "bits_per_key": entry.field("bits_per_key", float, math.nan, minimum=0),
         "build_ns_per_key": entry.field("build_ns_per_key", float, math.nan, minimum=0),
+        "allocated_bytes": entry.field("allocated_bytes", float, math.nan, minimum=0),
+        "peak_build_bytes_per_key": entry.field("peak_build_bytes_per_key", float, math.nan,
+                                                minimum=0),
+        "huge_page_bytes": entry.field("huge_page_bytes", float, math.nan, minimum=0),
+        "operations_per_second": entry.field("operations_per_second", float, math.nan, above=0),
     }
+    if not math.isnan(row["threads"]) and mode not in _MODES_OF_THREADS:
+        point.child("threads").fail(f"mode {mode} has one thread")
     if mode == "overfill" and math.isnan(row["fill"]):
         point.child("fill").fail(f"must be a number in mode {mode}")
     if not math.isnan(row["fill"]):
@@ -372,6 +461,7 @@ def _read_point(entry, run, machine):
         row["ns_per_op_low"] = _interval(time, "low", -1)
         row["ns_per_op_high"] = _interval(time, "high", 1)
         row["confidence"] = time.field("confidence", float, math.nan, minimum=0, maximum=1)
+    row |= _read_repeatability(entry)
     floor = entry.object("floor", optional=True)
     if floor is not None:
         row["floor_ns_per_op"] = floor.field("ns_per_op", float, above=0)
@@ -389,6 +479,30 @@ def _read_point(entry, run, machine):
             fpr.child("measured").fail(f"is {row['fpr_measured']:g} with "
                                        f"{row['false_positives']:g} false positives")
     return row, shown
+
+
+def _read_repeatability(entry):
+    """What older summaries lack: whether the interval is as narrow as asked for (`stable`, None
+    where nothing was asked), the levels' shares of the variance, and two modes where there are."""
+    row = {"stable": None, "clusters_explained_by": None}
+    stability = entry.object("stability", optional=True)
+    if stability is not None:
+        row["asked_width"] = stability.field("asked_width", float, above=0)
+        row["width"] = stability.field("width", float, minimum=0)
+        row["stable"] = stability.flag("stable")
+        if row["stable"] and row["width"] > row["asked_width"]:
+            stability.child("stable").fail(f"is true, but width {row['width']:g} exceeds "
+                                           f"asked_width {row['asked_width']:g}")
+    shares = entry.object("variance_shares", optional=True)
+    if shares is not None:
+        for level in _LEVELS:
+            row[f"{level}_share"] = shares.field(level, float, minimum=0, maximum=1)
+    clusters = entry.object("clusters", optional=True)
+    if clusters is not None:
+        row["cluster_low_ns"], row["cluster_high_ns"] = clusters.pair("centers_ns")
+        row["cluster_low_share"] = clusters.pair("shares", 1)[0]
+        row["clusters_explained_by"] = clusters.choice("explained_by", _LEVELS)
+    return row
 
 
 def _read_points(summary, run):
@@ -417,15 +531,25 @@ def _read_points(summary, run):
     return frame
 
 
-def _read_samples(file, run, notes):
-    rows = []
+def sample_lines(path):
+    """(the file as it lies there, its finished lines, whether a kill cut off one more)."""
+    file = stored(pathlib.Path(path) / "samples.jsonl")
     lines = _read_text(file).split(b"\n")
     cut_off = lines.pop()  # a line is finished by its line feed; what follows the last is no sample
+    return file, lines, bool(cut_off)
+
+
+def _read_samples(path, run, notes):
+    rows = []
+    file, lines, cut_off = sample_lines(path)
     for number, line in enumerate(lines, 1):
         rows.append(_read_sample(_parse(file, _decode(file, line, number), "sample", number), run))
     if cut_off:
         notes.append(f"{file}:{len(lines) + 1}: the last line is cut off and was left out")
-    return pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
+    frame = pandas.DataFrame(rows, columns=_SAMPLE_COLUMNS)
+    frame[_SAMPLE_NUMBERS] = frame[_SAMPLE_NUMBERS].astype(float)
+    return frame.astype({name: object for name in ("filter_digest", "answers_digest")}).replace(
+        {"filter_digest": {numpy.nan: None}, "answers_digest": {numpy.nan: None}})
 
 
 def _read_sample(node, run):
@@ -441,15 +565,34 @@ def _read_sample(node, run):
     reason = node.field("reason", str, None)
     if status != "ok" and reason is None:
         node.child("reason").fail(f"is missing beside status {status!r}")
-    return {"run": run, "sequence": node.field("sequence", int, minimum=0),
-            "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
-            "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
-            "status": status, "reason": reason, "ns_per_op": tuple(times.value)}
+    row = {"run": run, "sequence": node.field("sequence", int, minimum=0),
+           "time_utc": node.field("time_utc", str), "point_id": node.field("point_id", str),
+           # Records older than the field had one build in each process.
+           "process": int(node.field("process", int, node.field("round", int, minimum=0),
+                                     minimum=0)),
+           "round": node.field("round", int, minimum=0), "seed": node.value.get("seed"),
+           "status": status, "reason": reason, "ns_per_op": tuple(times.value),
+           "stream_lookups": node.field("stream_lookups", int, math.nan, minimum=0)}
+    held = node.object("filter", optional=True)
+    if held is not None:
+        row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
+        row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
+    fpr = node.object("fpr", optional=True)
+    if fpr is not None:
+        row["false_positives"] = fpr.field("false_positives", int, minimum=0)
+        row["queries"] = fpr.field("queries", int, above=0)
+        row["fpr_instance_sd"] = fpr.field("expected_instance_sd", float, math.nan, minimum=0)
+        if row["false_positives"] > row["queries"]:
+            fpr.child("false_positives").fail(f"is more than the {row['queries']:g} queries")
+    health = node.object("health", optional=True)
+    if health is not None:
+        row["huge_page_bytes"] = health.field("huge_page_bytes", int, math.nan, minimum=0)
+    return row
 
 
 def _read_theory(file, run, notes):
     rows = []
-    if file.exists():
+    if stored(file).exists():
         for number, curve in enumerate(_read_json(file, "theory").items("curves")):
             common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
                       "label": curve.field("label", str),

@@ -32,6 +32,8 @@ SIZE_ELASTICITY = 0.5
 # Narrow to wide; a target that is not here counts as wider than these, in alphabetical order.
 _TARGET_ORDER = ("scalar", "emu128", "sse2", "ssse3", "sse4", "neon_without_aes", "neon", "sve",
                  "sve_256", "sve2", "sve2_128", "avx2", "avx3", "avx3_dl", "avx3_zen4", "avx3_spr")
+# Targets without vectors: there is nothing to gain.
+SCALAR_TARGETS = ("scalar", "hwy_scalar", "emu128")
 
 
 class Gap(NamedTuple):

@@ -333,8 +333,10 @@ def finish(figure, run, title, subtitle, caption, handles):
     extent = legend.get_window_extent(figure.canvas.get_renderer())
     legend_width, legend_height = extent.width / figure.dpi, extent.height / figure.dpi
     top = 0.24 + (0.18 if subtitle else 0)
-    caption_lines = textwrap.wrap(caption, _CAPTION_CHARACTERS)
-    bottom = 0.06 + 0.135 * (len(caption_lines) + 1)
+    footer = textwrap.wrap(caption, _CAPTION_CHARACTERS)
+    footer += [f"{'run' if r.complete else 'INCOMPLETE run'} {r.name} on "
+               f"{r.cpu_brand or 'unknown CPU'}" for r in getattr(run, "runs", [run])]
+    bottom = 0.06 + 0.135 * len(footer)
     needed = legend_height + top + bottom + 0.15
     if needed > height:
         height = needed
@@ -353,9 +355,7 @@ def finish(figure, run, title, subtitle, caption, handles):
     # The layout is settled here, once, instead of anew for every file that is written.
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")
-    state = "run" if run.complete else "INCOMPLETE run"
-    source = f"{state} {run.name} on {run.cpu_brand or 'unknown CPU'}"
-    for index, line in enumerate([*caption_lines, source]):
+    for index, line in enumerate(footer):
         _fitting_text(figure, left, (bottom - 0.02 - 0.135 * (index + 1)) / height, line,
                       va="bottom", fontsize=6.5, color=GREY)
 
@@ -368,6 +368,20 @@ def _fitting_text(figure, x, y, text, **options):
     while artist.get_window_extent(figure.canvas.get_renderer()).width > room:
         length = int(0.97 * length)
         artist.set_text(printable(text, length))
+
+
+class _Together(NamedTuple):
+    name: str
+    machine: str
+    cpu_brand: str
+    runs: list
+
+
+def together(runs):
+    """What finish() and metadata() ask of a run, of several."""
+    return _Together(", ".join(run.name for run in runs), ", ".join(run.machine for run in runs),
+                     ", ".join(run.cpu_brand or "unknown CPU" for run in runs),
+                     list(runs))
 
 
 def metadata(run, title, file_format):

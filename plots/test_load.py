@@ -1,4 +1,5 @@
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -69,6 +70,45 @@ def test_filled_points_stand_apart(make_run):
     (row,) = run.filled.to_dict("records")
     assert row["point_id"] == points[0]["point_id"]
     assert (row["fill"], row["keys_held"]) == (2.5, 2400)
+
+
+# What lies on pages of its own choice, or is asked by several threads, is no point of a curve of
+# those that do not.
+def test_points_of_pages_and_threads_stand_apart(make_run):
+    points = testing.tiny_points()
+    points[0]["point"]["pages"] = "hugetlb"
+    points[0]["huge_page_bytes"] = 2097152
+    points[1]["point"].update(threads=2, mode="lookup_batched", negative_share=1.0)
+    points[1]["operations_per_second"] = 1e9
+    points[2]["point"].update(pages="4k", fill=2.5)
+    points[2]["keys_held"] = [2500]
+    run = make_run(points)
+    apart = {points[i]["point_id"] for i in range(3)}
+    assert set(run.pages_and_threads["point_id"]) == apart
+    assert len(run.points) == len(points) - 3 and run.filled.empty
+    assert not apart & set(run.points["point_id"])
+    rows = run.pages_and_threads.set_index("point_id")
+    assert rows.loc[points[0]["point_id"], "pages"] == "hugetlb"
+    assert rows.loc[points[0]["point_id"], "huge_page_bytes"] == 2097152
+    assert rows.loc[points[1]["point_id"], "threads"] == 2
+    assert rows.loc[points[1]["point_id"], "operations_per_second"] == 1e9
+    assert run.points["pages"].isna().all() and run.points["threads"].isna().all()
+
+
+@pytest.mark.parametrize("field, value", [("pages", "2m"), ("pages", 4), ("threads", 1),
+                                          ("threads", 2.5), ("threads", "2")])
+def test_pages_and_threads_are_checked(tiny_run_path, field, value):
+    def change(summary):
+        summary["points"][0]["point"][field] = value
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == f"points[0].point.{field}"
+
+
+def test_only_lookups_have_threads(tiny_run_path):
+    def change(summary):
+        summary["points"][0]["point"].update(mode="latency", threads=2)
+    _edit(tiny_run_path, "summary.json", change)
+    assert _error(tiny_run_path).field == "points[0].point.threads"
 
 
 @pytest.mark.parametrize("held", [None, 5, ["many"], [1.5], [-1]])
@@ -282,3 +322,88 @@ def test_a_run_without_theory_is_reported(tiny_run_path):
 def test_the_same_run_twice_is_refused(tiny_run_path):
     with pytest.raises(load.RunError, match="is the same run"):
         load.load_runs([tiny_run_path, tiny_run_path])
+
+
+def _with_repeatability(entry):
+    entry["stability"] = {"asked_width": 0.02, "width": 0.013, "stable": True}
+    entry["variance_shares"] = {"process": 0.25, "build": 0.25, "pass": 0.5}
+    entry["clusters"] = {"centers_ns": [10, 16], "shares": [0.25, 0.75], "explained_by": "build"}
+
+
+def test_what_repetitions_say_is_in_the_row(make_run):
+    points = testing.tiny_points()
+    _with_repeatability(points[0])
+    points[1].update(variance_shares=None, variance_shares_reason="no process has two builds",
+                     clusters=None, clusters_reason="one mode explains the values")
+    frame = make_run(points).points
+    row = frame.iloc[0]
+    assert row["stable"] is True and (row["asked_width"], row["width"]) == (0.02, 0.013)
+    assert (row["process_share"], row["build_share"], row["pass_share"]) == (0.25, 0.25, 0.5)
+    assert (row["cluster_low_ns"], row["cluster_high_ns"]) == (10, 16)
+    assert row["cluster_low_share"] == 0.25 and row["clusters_explained_by"] == "build"
+    for _, row in frame.iloc[1:].iterrows():
+        assert row["stable"] is None and row["clusters_explained_by"] is None
+        assert math.isnan(row["width"]) and math.isnan(row["process_share"])
+        assert math.isnan(row["cluster_low_ns"])
+
+
+@pytest.mark.parametrize("place, value, field, message", [
+    (("stability", "stable"), "yes", "points[0].stability.stable", "true or false"),
+    (("stability", "width"), 0.03, "points[0].stability.stable", "exceeds asked_width"),
+    (("stability", "width"), None, "points[0].stability.width", "is null"),
+    (("variance_shares", "pass"), 1.5, "points[0].variance_shares.pass", "at most 1"),
+    (("clusters", "centers_ns"), [10], "points[0].clusters.centers_ns", "two numbers"),
+    (("clusters", "centers_ns"), [10, "x"], "points[0].clusters.centers_ns[1]", "a number"),
+    (("clusters", "explained_by"), "cpu", "points[0].clusters.explained_by", "must be one of"),
+])
+def test_what_repetitions_cannot_say(tiny_run_path, place, value, field, message):
+    def change(summary):
+        _with_repeatability(summary["points"][0])
+        summary["points"][0][place[0]][place[1]] = value
+    _edit(tiny_run_path, "summary.json", change)
+    error = _error(tiny_run_path)
+    assert error.field == field and message in str(error)
+
+
+def test_a_sample_names_its_process_where_it_does(tiny_run_path):
+    lines = (tiny_run_path / "samples.jsonl").read_text().splitlines()
+    first = json.loads(lines[0])
+    first["process"] = 2
+    (tiny_run_path / "samples.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
+    samples = load.load_run(tiny_run_path).samples
+    assert samples["process"].iloc[0] == 2
+    assert (samples["process"].iloc[1:] == samples["round"].iloc[1:]).all()
+
+
+def test_every_file_may_be_there_compressed(tiny_run_path):
+    plain = load.load_run(tiny_run_path)
+    for name in ("manifest.json", "summary.json", "theory.json", "samples.jsonl"):
+        file = tiny_run_path / name
+        file.with_name(f"{name}.xz").write_bytes(lzma.compress(file.read_bytes()))
+        with pytest.raises(load.RunError, match=f"{name}: is there twice") as caught:
+            load.load_run(tiny_run_path)
+        assert caught.value.file == file
+        file.unlink()
+    packed = load.load_run(tiny_run_path)
+    assert packed.points.equals(plain.points) and packed.samples.equals(plain.samples)
+    assert packed.theory.equals(plain.theory) and packed.notes == plain.notes == []
+
+
+def test_errors_in_a_compressed_file_name_its_line(tiny_run_path):
+    file = tiny_run_path / "samples.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[1] = b"{}\n"
+    packed = file.with_name("samples.jsonl.xz")
+    packed.write_bytes(lzma.compress(b"".join(lines)))
+    file.unlink()
+    with pytest.raises(load.RunError) as caught:
+        load.load_run(tiny_run_path)
+    assert (caught.value.file, caught.value.line) == (packed, 2)
+
+
+def test_a_question_is_a_point_without_its_target_and_the_place_of_its_keys():
+    point = {"filter": "xor", "params": {"b": 1, "a": 2}, "target": "avx2", "preset": None,
+             "key_set": {"kind": "file", "path": "keys.txt", "digest": "0a"}}
+    assert load.question(point) == (
+        '{"filter":"xor","key_set":{"digest":"0a","kind":"file"},"params":{"a":2,"b":1}}')
+    assert load.question(point | {"pages": "4k"}) != load.question(point)

@@ -7,6 +7,7 @@ falls exponentially): they are nobody's theory and nobody's measurement.
 """
 
 import argparse
+import copy
 import hashlib
 import json
 import math
@@ -23,7 +24,7 @@ CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 51
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
              "cuckoo": 25.0}
-_SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45}
+_SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45, "avx3": 0.3}
 
 
 def _params(name, bits_per_key):
@@ -200,8 +201,27 @@ def make_theory(filters=FILTERS):
     return {"schema": "filterbench/theory/1", "curves": curves}
 
 
-def make_manifest(cpu_brand="Example CPU 9000 @ 3.00GHz", caches=CACHES, best="avx2"):
-    return {"schema": "filterbench/manifest/1", "run": RUN_NAME, "machine": MACHINE,
+def on_machine(points, *, times=None, vectors=1.0, everything=1.0):
+    """The same points on another machine: each filter's times by its factor in `times`, those of
+    targets with vectors by `vectors` too, all and the floor by `everything`."""
+    points = copy.deepcopy(points)
+    for entry in points:
+        factor = everything * (times or {}).get(entry["point"]["filter"], 1.0)
+        if entry["point"]["target"] != "scalar":
+            factor *= vectors
+        if entry["ns_per_op"] is not None:
+            for name in ("median", "low", "high", "min"):
+                entry["ns_per_op"][name] *= factor
+        if entry["floor"] is not None:
+            entry["floor"]["ns_per_op"] *= everything
+            entry["floor"]["ratio"] = (entry["ns_per_op"]["median"]
+                                       / entry["floor"]["ns_per_op"])
+    return points
+
+
+def make_manifest(cpu_brand="Example CPU 9000 @ 3.00GHz", caches=CACHES, best="avx2",
+                  machine=MACHINE, run=RUN_NAME):
+    return {"schema": "filterbench/manifest/1", "run": run, "machine": machine,
             "time_utc": "2026-11-30T15:20:01Z", "spec": {"name": "synthetic"},
             "spec_hash": "89abcdef", "seed": 1,
             "provenance": {"git_commit": "0123456789ab", "git_dirty": False, "compiler": None,
@@ -227,6 +247,12 @@ _HEALTH = ("involuntary_switches", "voluntary_switches", "migrations", "minor_fa
            "major_faults", "steal_ticks", "huge_page_bytes", "frequency_mhz", "cpu")
 
 
+def _digest(entry, what):
+    """The same on every target."""
+    return _identity({name: value for name, value in entry["point"].items()
+                      if name in ("filter", "params", "keys")} | {"digest": what})
+
+
 def make_samples(points):
     """One finished sample per point."""
     samples = []
@@ -245,15 +271,40 @@ def make_samples(points):
                 "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
                 "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
                 "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
-                "build_attempts": 1, "extra": {}, "filter_digest": "0" * 16,
-                "answers_digest": "0" * 16, "hash_bits": 64} if time else None,
+                "build_attempts": 1, "extra": {}, "filter_digest": _digest(entry, "filter"),
+                "answers_digest": _digest(entry, "answers"), "hash_bits": 64} if time else None,
             "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
             "health": dict.fromkeys(_HEALTH) if time else None})
     return samples
 
 
-def write_run(directory, points, *, manifest=None, theory=None, complete=True, indent=1):
-    """Writes a run directory from entries of summary.json; returns its path."""
+def repeat_samples(points, random, processes=3, builds=2, passes=3, noise=0.004, shift=0.0,
+                   slower=None):
+    """Samples as several processes give them, each of them and the whole run as much slower as the
+    machine was (`shift`, a logarithm). `slower`: {filter: factor}."""
+    samples, shifts = [], shift + random.normal(0, 0.01, processes)
+    for process in range(processes):
+        for build in range(builds):
+            for sample in make_samples(points):
+                name = sample["point"]["filter"]
+                factor = (slower or {}).get(name, 1) * math.exp(
+                    shifts[process] + random.normal(0, noise))
+                held = sample["filter"]
+                number = process * builds + build
+                samples.append(sample | {
+                    "sequence": len(samples), "process": process, "round": number, "seed": number,
+                    "filter": held and held | {"filter_digest": f"{number:016x}",
+                                               "answers_digest": f"{number:016x}"},
+                    "ns_per_op": [time * factor * math.exp(random.normal(0, noise))
+                                  for time in sample["ns_per_op"] for _ in range(passes)]})
+    return samples
+
+
+def write_run(directory, points, *, manifest=None, theory=None, complete=True, indent=1,
+              samples=None):
+    """Writes a run directory from entries of summary.json; returns its path. Run and machine are
+    called as in `manifest`."""
+    manifest = manifest or make_manifest()
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
 
@@ -261,13 +312,13 @@ def write_run(directory, points, *, manifest=None, theory=None, complete=True, i
         (directory / name).write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n",
                                       encoding="utf-8")
 
-    write("manifest.json", manifest or make_manifest())
-    write("summary.json", {"schema": "filterbench/summary/1", "run": RUN_NAME, "machine": MACHINE,
-                           "spec": "synthetic", "points": points})
+    write("manifest.json", manifest)
+    write("summary.json", {"schema": "filterbench/summary/1", "run": manifest["run"],
+                           "machine": manifest["machine"], "spec": "synthetic", "points": points})
     write("theory.json", theory or make_theory(
         [n for n in dict.fromkeys(p["point"]["filter"] for p in points) if n not in BASELINES]))
     with open(directory / "samples.jsonl", "w", encoding="utf-8") as file:
-        for sample in make_samples(points):
+        for sample in make_samples(points) if samples is None else samples:
             file.write(json.dumps(sample, ensure_ascii=False) + "\n")
     if complete:
         (directory / "COMPLETE").touch()

@@ -2,7 +2,7 @@
 
 schema_cases.json holds documents that are valid and changes to them (`at` is a JSON pointer; without
 a `value` the field is removed) that are valid or not. harness/record/document_test.cc checks the same
-cases with the program's own validator.
+cases with the program's own validator. Reference runs are held to what scripts/keep.py asks.
 """
 
 import copy
@@ -12,9 +12,14 @@ import pathlib
 import jsonschema
 import pytest
 
+from scripts import keep
+
 HERE = pathlib.Path(__file__).parent
 SCHEMAS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
            for path in sorted((HERE / "schema").glob("*.json"))}
+REFERENCE_RUNS = sorted(path.parent for path in HERE.glob("[!.]*/[!.]*/samples.jsonl.xz"))
+# Samples are many and alike: enough of each run to see a change of the schema, in a second.
+MOST_SAMPLES = 500
 CASES = json.loads((HERE / "schema_cases.json").read_text(encoding="utf-8"))
 
 
@@ -69,3 +74,11 @@ def test_documents_are_valid(name):
 def test_changes_are_told_apart(case):
     schema = CASES["documents"][case["document"]]["schema"]
     assert (errors(schema, changed(case)) == []) == case["valid"]
+
+
+def test_reference_runs_are_fit():
+    for path in REFERENCE_RUNS:
+        run = keep.check(path, any_spec=True, host="", most_samples=MOST_SAMPLES)
+        assert (run.machine, run.name) == (path.parent.name, path.name)
+        assert sum(file.stat().st_size for file in path.iterdir()
+                   if file.name.removesuffix(".xz") in keep.FILES) <= keep.MOST_BYTES, path

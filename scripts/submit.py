@@ -13,7 +13,7 @@ A submission is a directory, which all nodes must share:
       submission.json, jobs.jsonl   how they were asked for, and what their numbers are
       runs/                         runs/<machine>/<run>-shard-<I>-of-<N>/
       logs/                         <job>-shard-<I>.log, <job>-merge.log, <job>-merge.exit
-      merged/                       the whole sweep
+      merged/                       the whole sweep: merged/<machine>/<run>/
 
 A shard has a node for itself. One that starts again, because its node failed or by --resume, goes
 on with the samples that it finds. Exit codes are those of `filterbench run`; with --wait, those of
@@ -36,7 +36,7 @@ USAGE, WRONG_ANSWERS, INCOMPLETE, INTERRUPTED = 2, 3, 5, 130
 
 # Options of `filterbench run` that are about the measuring machine and mean nothing to a plan, with
 # the number of their values.
-RUN_ONLY = {"--cpu": 1, "--strict": 0}
+RUN_ONLY = {"--cpu": 1, "--strict": 0, "--fork-only": 0}
 # Options of `filterbench run` that a shard gets from here.
 OURS = ("--shard", "--results", "--resume")
 
@@ -66,7 +66,8 @@ for run in "$runs"/*/*-shard-"$shard"-of-{count}; do
 done
 echo "shard $shard/{count} on $SLURMD_NODENAME" >&2
 if ((${{#found[@]}} > 1)); then
-  echo "submit: shard $shard/{count} has ${{#found[@]}} runs: move all but one away: ${{found[*]}}" >&2
+  echo "submit: shard $shard/{count} has ${{#found[@]}} runs: move all but one away:" \
+    "${{found[*]}}" >&2
   exit 2
 elif ((${{#found[@]}} == 0)); then
   exec "$program" run "$spec" "${{options[@]}}" --shard "$shard/{count}" --results "$runs"
@@ -114,7 +115,8 @@ def this_program():
 
 
 def source_tree():
-    return Path(os.environ.get("FILTERBENCH_HOME") or Path(__file__).resolve().parent.parent).resolve()
+    home = os.environ.get("FILTERBENCH_HOME")
+    return Path(home).resolve() if home else Path(__file__).resolve().parent.parent
 
 
 def plan_of(program, spec, options, *more):
@@ -152,7 +154,7 @@ def directives(options):
 
 
 def quoted_for_sbatch(value):
-    """A value as sbatch reads it from a line of a script: like a shell, as far as double quotes go."""
+    """A value as sbatch reads it from a line of a script: as a shell reads double quotes."""
     value = str(value)
     if re.fullmatch(r"[\w@%+=:,./&|*!\[\]-]+", value):
         return value
@@ -271,14 +273,18 @@ class Submission:
         if len(runs) == 1 and (runs[0] / "COMPLETE").exists():
             return None
         if len(runs) > 1:
-            names = ", ".join(map(str, runs))
-            return f"shard {shard}/{self.count} has {len(runs)} runs: move all but one away: {names}"
+            return (f"shard {shard}/{self.count} has {len(runs)} runs: move all but one away: "
+                    + ", ".join(map(str, runs)))
         state = f"is not complete: {runs[0]}" if runs else "measured nothing"
         return f"shard {shard}/{self.count} {state}; {self.last_words_of(shard)}"
 
     def open_shards(self):
         return {shard: problem for shard in range(1, self.count + 1)
                 if (problem := self.problem_of(shard))}
+
+    def whole(self):
+        """The merged run; None if there is none yet."""
+        return next((mark.parent for mark in self.merged.glob("*/*/COMPLETE")), None)
 
     def jobs(self):
         if not self.jobs_file.exists():
@@ -369,9 +375,12 @@ def wait_for(submission, merge):
         if not any(submission.logs.iterdir()):
             raise Refused(f"the jobs have ended and left nothing in {submission.directory}: do the"
                           " nodes share it?", INCOMPLETE)
-        raise Refused(f"job {merge} has ended and merged nothing: see {submission.logs}", INCOMPLETE)
+        raise Refused(f"job {merge} has ended and merged nothing: see {submission.logs}",
+                      INCOMPLETE)
     log = submission.logs / f"{merge}-merge.log"
     sys.stderr.write(log.read_text(encoding="utf-8", errors="replace"))
+    if submission.whole():
+        print(submission.whole())
     return int(text)
 
 
@@ -443,8 +452,9 @@ def begin(arguments, run_options):
         submission.write(program, plan["spec"]["source"])
     except OSError as error:
         raise Refused(f"--results: {error.filename}: {error.strerror}") from error
-    say(f"{name}: {plan['seconds']:.0f} s of measuring in {count} shards, the first about"
-        f" {duration(first['seconds'])}")
+    least, most = (duration(first[field]) for field in ("least_seconds", "most_seconds"))
+    takes = least if most == least else f"{least} to {most}"
+    say(f"{name}: {count} shards; the first takes {takes} on a machine like this one")
     merge = start(submission, list(range(1, count + 1)))
     return wait_for(submission, merge) if arguments.wait else 0
 
@@ -459,9 +469,9 @@ def go_on(submission, wait):
     problems = submission.open_shards()
     for problem in problems.values():
         say(problem)
-    if not problems and submission.merged.exists():
+    if not problems and submission.whole():
         say("all shards are complete and merged")
-        print(submission.merged)
+        print(submission.whole())
         return 0
     merge = start(submission, list(problems))
     return wait_for(submission, merge) if wait else 0

@@ -1,5 +1,5 @@
-"""Submission to a cluster: with stand-ins for Slurm's programs, and on a real Slurm of one node that is
-started for it and stopped after it."""
+"""Submission to a cluster: with stand-ins for Slurm's programs, and on a real Slurm of one node that
+is started for it and stopped after it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
 
 PLAN = {"spec": {"name": "my sweep", "source": {"sweeps": [{"filters": {"xor": {}}}]}},
-        "filters": 5, "seconds": 30.0}
+        "filters": 5, "least_seconds": 30.0, "most_seconds": 90.0}
 
 
 def script(path, body):
@@ -113,8 +113,8 @@ def test_the_shards_are_submitted_and_then_their_merge(stand_in):
 def test_the_jobs_are_sound_shell(stand_in):
     directory = submitted(stand_in, "--", "--filter", "a'b $c `d`")
     for name in ("shards.sh", "merge.sh"):
-        check = subprocess.run(["shellcheck", "-S", "warning", directory / name], capture_output=True, text=True,
-                               check=False)
+        check = subprocess.run(["shellcheck", "--severity=warning", directory / name], text=True,
+                               capture_output=True, check=False)
         assert check.stdout == "" and check.returncode == 0
 
 
@@ -193,7 +193,8 @@ def test_shards_whose_merge_is_refused_are_cancelled(stand_in):
 
 
 def test_a_refusal_of_the_shards_is_passed_on(stand_in):
-    script(stand_in.programs / "sbatch", '[[ $1 == --version ]] || { echo "too long" >&2; exit 1; }')
+    script(stand_in.programs / "sbatch",
+           '[[ $1 == --version ]] || { echo "too long" >&2; exit 1; }\n')
     done = stand_in("my.json", "--shards", 3)
     assert done.returncode == 2 and "sbatch refused: too long" in done.stderr
     assert stand_in.calls("scancel") == []
@@ -203,7 +204,8 @@ def run_of(directory, shard, complete, status="ok", count=3, machine="m"):
     run = directory / "runs" / machine / f"20261201T000000Z-nogit-12345678-shard-{shard}-of-{count}"
     run.mkdir(parents=True)
     (run / "manifest.json").write_text("{}")
-    (run / "summary.json").write_text(json.dumps({"points": [{"status": "ok"}, {"status": status}]}))
+    points = [{"status": "ok"}, {"status": status}]
+    (run / "summary.json").write_text(json.dumps({"points": points}))
     if complete:
         (run / "COMPLETE").touch()
     return run
@@ -293,10 +295,14 @@ def test_what_is_complete_and_merged_is_left_alone(stand_in):
     before = len(stand_in.calls("sbatch"))
     assert stand_in("--resume", directory).returncode == 0
     assert len(stand_in.calls("sbatch")) == before + 1  # the merge alone
-    (directory / "merged").mkdir()
+    merged = directory / "merged" / "m" / "r"
+    merged.mkdir(parents=True)
+    assert stand_in("--resume", directory).returncode == 0
+    assert len(stand_in.calls("sbatch")) == before + 2  # a merge that was cut off
+    (merged / "COMPLETE").touch()
     done = stand_in("--resume", directory)
-    assert done.returncode == 0 and done.stdout == f"{directory}/merged\n"
-    assert len(stand_in.calls("sbatch")) == before + 1
+    assert done.returncode == 0 and done.stdout == f"{merged}\n"
+    assert len(stand_in.calls("sbatch")) == before + 2
 
 
 def test_a_submission_that_is_none_is_refused(stand_in, tmp_path):
@@ -308,8 +314,7 @@ def test_a_submission_that_is_none_is_refused(stand_in, tmp_path):
 
 # From here on: a real Slurm.
 
-SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel", "scontrol",
-                  "setpriv")
+SLURM_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel", "setpriv")
 SLURM_CONF = """\
 ClusterName=filterbench
 SlurmctldHost={host}(127.0.0.1)
@@ -364,7 +369,7 @@ def free_ports(count):
 
 
 class OneNodeSlurm:
-    """A cluster of this machine. All its files lie in one directory, and stop() leaves no process."""
+    """A cluster of this machine, whose files lie in one directory; stop() leaves no process."""
 
     def __init__(self, home):
         self.home = home
@@ -465,7 +470,8 @@ def slurm():
 
 
 TINY = {
-    "measure": {"seed": 5, "rounds": 2, "passes": 2, "pass_seconds": 1e-4, "stream_lookups": 4096,
+    "measure": {"seed": 5, "processes": 2, "max_processes": 2, "rounds": 1, "passes": 2,
+                "width": None, "pass_seconds": 1e-4, "stream_lookups": 4096,
                 "fpr_queries": 10000},
     "sweeps": [{"filters": {"touch_lines": {}, "blocked_bloom": {"bits_per_key": [8, 10, 12]},
                             "xor": {}, "cuckoo": {}}, "keys": [1000, 10000],
@@ -500,8 +506,8 @@ def facts(summary):
 
 
 def the_merged(directory):
-    (run,) = [file.parent for file in directory.joinpath("merged").rglob("summary.json")]
-    return run
+    (mark,) = directory.glob("merged/*/*/COMPLETE")
+    return mark.parent
 
 
 def test_a_sweep_in_three_shards_is_the_sweep(cluster):
@@ -520,6 +526,7 @@ def test_a_sweep_in_three_shards_is_the_sweep(cluster):
     manifest, summary = documents(cluster.work / whole.stdout.strip())
     assert {one["spec_hash"] for one in manifests} == {manifest["spec_hash"]}
     assert facts(documents(the_merged(directory))[1]) == facts(summary)
+    assert done.stdout.splitlines()[-1] == str(the_merged(directory))
     measured = [point for run in shards for point in facts(documents(run)[1])]
     assert len(measured) == len(set(measured)) and set(measured) == set(facts(summary))
 

@@ -201,6 +201,24 @@ Level<double> ReadCpuLevel(const SystemFiles& files, bool is_v2, const std::stri
   return level;
 }
 
+// Keys and units: Documentation/admin-guide/cgroup-v2.rst "cpu.stat" and scheduler/sched-bwc.rst.
+Fact<CgroupThrottling> ParseThrottling(std::string_view text, bool is_v2, const std::string& path) {
+  std::optional<int64_t> periods;
+  std::optional<int64_t> time;
+  for (const std::string_view line : SplitLines(text)) {
+    const std::vector<std::string_view> words = SplitAtBlanks(line);
+    if (words.size() != 2) continue;
+    if (words[0] == "nr_throttled") periods = ParseInteger(words[1]);
+    if (words[0] == (is_v2 ? "throttled_usec" : "throttled_time")) time = ParseInteger(words[1]);
+  }
+  constexpr int64_t kMaxTime = int64_t{1} << 52;
+  if (!periods || !time || *periods < 0 || *time < 0 || (is_v2 && *time > kMaxTime)) {
+    return Fact<CgroupThrottling>::Unknown(
+        fmt::format("{} does not tell how often it was throttled", path));
+  }
+  return Fact<CgroupThrottling>::Known({*periods, is_v2 ? *time * 1000 : *time});
+}
+
 Level<int64_t> ReadMemoryLevel(const SystemFiles& files, bool is_v2, const std::string& group) {
   // v1 writes "no limit" as the largest multiple of the page size below 2^63.
   constexpr int64_t kUnlimitedFrom = int64_t{1} << 62;
@@ -231,6 +249,36 @@ Fact<double> CgroupCpuQuota(const SystemFiles& files) {
   return TightestLimit<double>(files, "cpu", [&files](bool is_v2, const std::string& group) {
     return ReadCpuLevel(files, is_v2, group);
   });
+}
+
+Fact<CgroupThrottling> CgroupCpuThrottling(const SystemFiles& files) {
+  using Throttling = Fact<CgroupThrottling>;
+  const Fact<Hierarchy> found = FindHierarchy(files, "cpu");
+  if (!found.known()) return Throttling::Unknown(found.reason());
+  CgroupThrottling sum;
+  bool counted = false;
+  std::string group = found.value().group;
+  while (true) {
+    const std::string directory = found.value().mount_point + group;
+    const std::string path = directory + "/cpu.stat";
+    // In v2 every group has cpu.stat, but only one with the CPU controller counts throttling; that
+    // one has cpu.max.
+    const bool counts =
+        found.value().is_v2 ? files.Exists(directory + "/cpu.max") : files.Exists(path);
+    if (counts) {
+      const Fact<std::string> text = files.Read(path);
+      if (!text.known()) return Throttling::Unknown(text.reason());
+      const Throttling level = ParseThrottling(text.value(), found.value().is_v2, path);
+      if (!level.known()) return level;
+      sum.throttled_periods += level.value().throttled_periods;
+      sum.throttled_ns += level.value().throttled_ns;
+      counted = true;
+    }
+    if (group.empty()) break;
+    group.resize(group.rfind('/'));
+  }
+  if (!counted) return Throttling::Unknown("no group that is visible counts throttling");
+  return Throttling::Known(sum);
 }
 
 Fact<int64_t> CgroupMemoryLimitBytes(const SystemFiles& files) {

@@ -18,6 +18,15 @@ Fact<double> CgroupCpuQuota(const SystemFiles& files);
 // The tightest memory limit, in bytes; unlimited as above.
 Fact<int64_t> CgroupMemoryLimitBytes(const SystemFiles& files);
 
+struct CgroupThrottling {
+  int64_t throttled_periods = 0;
+  int64_t throttled_ns = 0;
+};
+
+// How often groups that hold this process have used up their CPU quota since they were made, and
+// how long their CPUs then stood still; summed over all groups that can be seen and count it.
+Fact<CgroupThrottling> CgroupCpuThrottling(const SystemFiles& files);
+
 }  // namespace filterbench
 
 #endif  // FILTERBENCH_HARNESS_MACHINE_CGROUP_H_

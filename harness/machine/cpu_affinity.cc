@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <system_error>
+#include <tuple>
 
 namespace filterbench {
 namespace {
@@ -49,6 +51,46 @@ std::optional<int> DefaultCpu(const std::vector<int>& allowed_cpus,
     }
   }
   return allowed_cpus.back();
+}
+
+std::vector<int> ThreadCpus(const std::vector<int>& allowed_cpus, const nlohmann::json& environment,
+                            const SystemFiles& files) {
+  const auto is_allowed = [&](int cpu) {
+    return std::find(allowed_cpus.begin(), allowed_cpus.end(), cpu) != allowed_cpus.end();
+  };
+  const nlohmann::json::json_pointer path("/topology/core_kinds");
+  const auto kind_of = [&](int cpu) {  // faster ones are greater
+    int kind = 0;
+    if (!environment.contains(path) || !environment[path].is_array()) return kind;
+    for (const nlohmann::json& cpus : environment[path]) {
+      ++kind;
+      for (const nlohmann::json& one : cpus.at("cpus")) {
+        if (one == cpu) return kind;
+      }
+    }
+    return 0;
+  };
+  // How many threads of its core come before a CPU; higher numbers come first, as in DefaultCpu.
+  const auto rank_in_core = [&](int cpu) {
+    const Fact<std::vector<int>> siblings = files.ReadCpuList(
+        fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+    if (!siblings.known()) return ptrdiff_t{0};
+    return std::count_if(siblings.value().begin(), siblings.value().end(),
+                         [&](int other) { return other > cpu && is_allowed(other); });
+  };
+  std::vector<std::tuple<ptrdiff_t, int, int>> ranked;
+  for (const int cpu : allowed_cpus) ranked.emplace_back(rank_in_core(cpu), -kind_of(cpu), -cpu);
+  std::sort(ranked.begin(), ranked.end());
+
+  size_t count = ranked.size();
+  if (const auto quota = environment.find("cgroup_cpu_quota");
+      quota != environment.end() && quota->is_number()) {
+    const double whole = std::max(std::floor(quota->get<double>()), 1.0);
+    if (whole < static_cast<double>(count)) count = static_cast<size_t>(whole);
+  }
+  std::vector<int> cpus;
+  for (size_t i = 0; i < count; ++i) cpus.push_back(-std::get<2>(ranked[i]));
+  return cpus;
 }
 
 std::optional<std::string> PinToCpu(int cpu) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/machine/system_files.h"
+
 namespace filterbench {
 
 // The CPUs that the calling thread may run on, ascending. Empty when the kernel does not tell.
@@ -18,6 +20,13 @@ std::vector<int> AllowedCpus();
 // allowed one of the fastest kind that has any. nullopt when no CPU is allowed.
 std::optional<int> DefaultCpu(const std::vector<int>& allowed_cpus,
                               const nlohmann::json& environment);
+
+// The CPUs that threads measuring together are bound to, in the order in which they are taken: one
+// of each core before a second one, the fastest kind of cores first, DefaultCpu at the head. As many
+// as may be busy at once: of the allowed ones no more than the whole CPUs of
+// `environment.cgroup_cpu_quota`. Where /sys tells no siblings, each CPU counts as a core.
+std::vector<int> ThreadCpus(const std::vector<int>& allowed_cpus,
+                            const nlohmann::json& environment, const SystemFiles& files);
 
 // Binds the calling thread (and threads that it starts later) to `cpu`, also to one that an earlier
 // call or taskset excluded: ask AllowedCpus first. Returns nullopt when the thread runs there now,

@@ -43,6 +43,8 @@ json ReadMemory(const SystemFiles& files) {
   json memory;
   PutFact(memory, "total_bytes", FindKibibytesAsBytes(meminfo, "MemTotal", kPath));
   PutFact(memory, "available_bytes", FindKibibytesAsBytes(meminfo, "MemAvailable", kPath));
+  PutFact(memory, "swap_total_bytes", FindKibibytesAsBytes(meminfo, "SwapTotal", kPath));
+  PutFact(memory, "swap_free_bytes", FindKibibytesAsBytes(meminfo, "SwapFree", kPath));
   PutFact(memory, "cgroup_limit_bytes", CgroupMemoryLimitBytes(files));
   return memory;
 }
@@ -92,14 +94,15 @@ Fact<std::string> ReadCpufreqOfAll(const SystemFiles& files, std::string_view na
   return Fact<std::string>::Known(fmt::format("{}", fmt::join(values, ",")));
 }
 
-Fact<bool> ReadBoost(const SystemFiles& files) {
-  const std::string_view no_turbo_path = "/sys/devices/system/cpu/intel_pstate/no_turbo";
-  const std::string_view boost_path = "/sys/devices/system/cpu/cpufreq/boost";
+void PutBoost(const SystemFiles& files, json& frequency) {
+  const std::string no_turbo_path = "/sys/devices/system/cpu/intel_pstate/no_turbo";
   const bool is_intel_pstate = files.Exists(no_turbo_path);
-  const Fact<int64_t> flag =
-      ReadIntegerInRange(files, is_intel_pstate ? no_turbo_path : boost_path, 0, 1);
-  if (!flag.known()) return Fact<bool>::Unknown(flag.reason());
-  return Fact<bool>::Known(is_intel_pstate ? flag.value() == 0 : flag.value() == 1);
+  const std::string path =
+      is_intel_pstate ? no_turbo_path : "/sys/devices/system/cpu/cpufreq/boost";
+  const Fact<int64_t> flag = ReadIntegerInRange(files, path, 0, 1);
+  if (!flag.known()) return PutUnknown(frequency, "boost", flag.reason());
+  frequency["boost"] = is_intel_pstate ? flag.value() == 0 : flag.value() == 1;
+  frequency["boost_source"] = path;
 }
 
 void PutMhz(const SystemFiles& files, json& frequency) {
@@ -129,7 +132,7 @@ json ReadFrequency(const SystemFiles& files) {
   json frequency;
   PutFact(frequency, "driver", ReadCpufreqOfAll(files, "scaling_driver"));
   PutFact(frequency, "governor", ReadCpufreqOfAll(files, "scaling_governor"));
-  PutFact(frequency, "boost", ReadBoost(files));
+  PutBoost(files, frequency);
   PutMhz(files, frequency);
   if (files.is_live()) {
     const Fact<CoreClock> clock = MeasureCoreClock();
@@ -249,10 +252,47 @@ Fact<int64_t> MeasureClockStepNs() {
   return Fact<int64_t>::Known(*smallest_ns);
 }
 
+// Whether a battery drives the machine. Batteries of mice and the like have the scope "Device"
+// (Linux, Documentation/ABI/testing/sysfs-class-power).
+Fact<bool> ReadOnBattery(const SystemFiles& files) {
+  const std::string directory = "/sys/class/power_supply";
+  const Fact<std::vector<std::string>> supplies = files.List(directory);
+  if (!supplies.known()) return Fact<bool>::Unknown(supplies.reason());
+  bool on_battery = false;
+  for (const std::string& supply : supplies.value()) {
+    const std::string path = fmt::format("{}/{}/", directory, supply);
+    const Fact<std::string> type = files.ReadText(path + "type");
+    if (!type.known()) return Fact<bool>::Unknown(type.reason());
+    if (type.value() != "Battery") continue;
+    if (files.Exists(path + "scope")) {
+      const Fact<std::string> scope = files.ReadText(path + "scope");
+      if (!scope.known()) return Fact<bool>::Unknown(scope.reason());
+      if (scope.value() == "Device") continue;
+    }
+    const Fact<std::string> status = files.ReadText(path + "status");
+    if (!status.known()) return Fact<bool>::Unknown(status.reason());
+    const std::string& word = status.value();
+    if (word != "Discharging" && word != "Charging" && word != "Full" && word != "Not charging") {
+      return Fact<bool>::Unknown(fmt::format("{}status holds '{:.40}'", path, word));
+    }
+    on_battery |= word == "Discharging";
+  }
+  return Fact<bool>::Known(on_battery);
+}
+
+Fact<std::vector<std::string>> ReadWords(const SystemFiles& files, std::string_view path) {
+  using Words = Fact<std::vector<std::string>>;
+  const Fact<std::string> text = files.ReadText(path);
+  if (!text.known()) return Words::Unknown(text.reason());
+  const std::vector<std::string_view> words = SplitAtBlanks(text.value());
+  return Words::Known(std::vector<std::string>(words.begin(), words.end()));
+}
+
 json ReadClock(const SystemFiles& files) {
+  const std::string sources = "/sys/devices/system/clocksource/clocksource0/";
   json clock;
-  PutFact(clock, "source",
-          files.ReadText("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+  PutFact(clock, "source", files.ReadText(sources + "current_clocksource"));
+  PutFact(clock, "available_sources", ReadWords(files, sources + "available_clocksource"));
   timespec resolution = {};
   if (clock_getres(CLOCK_MONOTONIC, &resolution) == 0) {
     clock["resolution_ns"] = int64_t{resolution.tv_sec} * 1'000'000'000 + resolution.tv_nsec;
@@ -324,6 +364,7 @@ json ReadEnvironment(const std::filesystem::path& root) {
   PutFact(environment, "cgroup_cpu_quota", CgroupCpuQuota(files));
   PutFact(environment, "load_average", ReadLoadAverage(files));
   environment["clock"] = ReadClock(files);
+  PutFact(environment, "on_battery", ReadOnBattery(files));
   return environment;
 }
 

@@ -6,6 +6,9 @@
 #ifndef FILTERBENCH_HARNESS_MACHINE_FACT_H_
 #define FILTERBENCH_HARNESS_MACHINE_FACT_H_
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -52,6 +55,17 @@ void PutFact(nlohmann::json& object, const std::string& field, const Fact<T>& fa
   } else {
     PutUnknown(object, field, fact.reason());
   }
+}
+
+// By how much a counter that only grows has grown.
+inline Fact<int64_t> Difference(const Fact<int64_t>& before, const Fact<int64_t>& after) {
+  if (!before.known()) return before;
+  if (!after.known()) return after;
+  if (after.value() < before.value()) {
+    return Fact<int64_t>::Unknown(
+        fmt::format("the counter fell from {} to {}", before.value(), after.value()));
+  }
+  return Fact<int64_t>::Known(after.value() - before.value());
 }
 
 }  // namespace filterbench

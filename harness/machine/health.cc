@@ -13,14 +13,12 @@
 
 #include "harness/machine/core_clock.h"
 #include "harness/machine/cpu_identity.h"
+#include "harness/machine/cpu_times.h"
 
 namespace filterbench {
 namespace {
 
 using nlohmann::json;
-
-// Position of "steal" in a line of /proc/stat, the label being position 0 (proc(5)).
-constexpr size_t kStealColumn = 8;
 
 Fact<int64_t> ReadMigrations(const SystemFiles& files) {
   constexpr std::string_view kPath = "/proc/thread-self/sched";
@@ -36,26 +34,17 @@ Fact<int64_t> ReadMigrations(const SystemFiles& files) {
 }
 
 Fact<int64_t> ReadStealTicks(const SystemFiles& files, int cpu, bool is_guest) {
-  const Fact<std::string> text = files.Read("/proc/stat");
-  if (!text.known()) return Fact<int64_t>::Unknown(text.reason());
-  const std::string label = fmt::format("cpu{}", cpu);
-  std::optional<int64_t> all_cpus;
-  std::optional<int64_t> this_cpu;
-  for (const std::string_view line : SplitLines(text.value())) {
-    if (!line.starts_with("cpu")) break;
-    const std::vector<std::string_view> words = SplitAtBlanks(line);
-    if (words.size() <= kStealColumn) continue;
-    if (words[0] == "cpu") all_cpus = ParseInteger(words[kStealColumn]);
-    if (words[0] == label) this_cpu = ParseInteger(words[kStealColumn]);
+  const Fact<CpuTimes> times = ReadCpuTimes(files);
+  if (!times.known()) return Fact<int64_t>::Unknown(times.reason());
+  const auto this_cpu = times.value().of_cpu.find(cpu);
+  if (this_cpu == times.value().of_cpu.end()) {
+    return Fact<int64_t>::Unknown(fmt::format("/proc/stat gives no steal time for cpu{}", cpu));
   }
-  if (!this_cpu) {
-    return Fact<int64_t>::Unknown(fmt::format("/proc/stat gives no steal time for {}", label));
-  }
-  if (is_guest && all_cpus.value_or(0) == 0) {
+  if (is_guest && times.value().all.value_or(CpuTicks()).steal == 0) {
     return Fact<int64_t>::Unknown(
         "a guest without any steal time since boot: the hypervisor may not report it");
   }
-  return Fact<int64_t>::Known(*this_cpu);
+  return Fact<int64_t>::Known(this_cpu->second.steal);
 }
 
 Fact<double> ReadFrequencyMhz(const SystemFiles& files, int cpu) {
@@ -87,16 +76,6 @@ Fact<int64_t> ReadHugePageBytes(const SystemFiles& files) {
     total_bytes += bytes.value();
   }
   return Fact<int64_t>::Known(total_bytes);
-}
-
-Fact<int64_t> Difference(const Fact<int64_t>& before, const Fact<int64_t>& after) {
-  if (!before.known()) return before;
-  if (!after.known()) return after;
-  if (after.value() < before.value()) {
-    return Fact<int64_t>::Unknown(
-        fmt::format("the counter fell from {} to {}", before.value(), after.value()));
-  }
-  return Fact<int64_t>::Known(after.value() - before.value());
 }
 
 }  // namespace

@@ -173,6 +173,50 @@ TEST(CpuAffinityTest, DefaultIsTheLastAllowedCpu) {
   EXPECT_EQ(DefaultCpu({0, 1, 5}, {{"topology", {{"core_kinds", nullptr}}}}), 5);
 }
 
+void WriteSiblings(const FixtureTree& tree, int cpu, std::string_view siblings) {
+  tree.Write(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu),
+             siblings);
+}
+
+TEST(CpuAffinityTest, ThreadsTakeEachCoreBeforeItsSibling) {
+  const FixtureTree tree;
+  const SystemFiles files(tree.root());
+  const std::vector<int> cpus = {0, 1, 2, 3};
+  // Nothing is known: the last first, as alone.
+  EXPECT_EQ(ThreadCpus(cpus, json::object(), files), (std::vector<int>{3, 2, 1, 0}));
+  EXPECT_EQ(ThreadCpus({}, json::object(), files), std::vector<int>{});
+  for (const int cpu : cpus) WriteSiblings(tree, cpu, cpu < 2 ? "0-1\n" : "2,3\n");
+  EXPECT_EQ(ThreadCpus(cpus, json::object(), files), (std::vector<int>{3, 1, 2, 0}));
+  // A sibling that may not be used leaves its core to the other.
+  EXPECT_EQ(ThreadCpus({0, 2, 3}, json::object(), files), (std::vector<int>{3, 0, 2}));
+}
+
+TEST(CpuAffinityTest, ThreadsTakeFastCoresFirstAndBeginWithTheDefault) {
+  const FixtureTree tree;
+  const SystemFiles files(tree.root());
+  for (const int cpu : {0, 1}) WriteSiblings(tree, cpu, "0-1\n");
+  const json environment = json::parse(R"({"topology": {"core_kinds": [
+      {"name": "atom", "cpus": [2, 3]}, {"name": "core", "cpus": [0, 1]}]}})");
+  for (const std::vector<int>& allowed :
+       {std::vector<int>{0, 1, 2, 3}, {0, 2, 3}, {2, 3}, {0, 1}}) {
+    EXPECT_EQ(ThreadCpus(allowed, environment, files).front(), DefaultCpu(allowed, environment));
+  }
+  EXPECT_EQ(ThreadCpus({0, 1, 2, 3}, environment, files), (std::vector<int>{1, 3, 2, 0}));
+}
+
+TEST(CpuAffinityTest, ThreadsStayWithinTheQuota) {
+  const FixtureTree tree;
+  const SystemFiles files(tree.root());
+  const auto count = [&](const json& quota) {
+    return ThreadCpus({0, 1, 2, 3}, {{"cgroup_cpu_quota", quota}}, files).size();
+  };
+  EXPECT_EQ(count(nullptr), 4u);
+  EXPECT_EQ(count(0.5), 1u);
+  EXPECT_EQ(count(1.9), 1u);
+  EXPECT_EQ(count(2), 2u);
+  EXPECT_EQ(count(64.0), 4u);
+}
+
 TEST(CoreClockTest, IsPlausibleAndMeasuredOnce) {
   const Fact<CoreClock> clock = MeasureCoreClock();
   if (clock.known()) {

@@ -186,14 +186,18 @@ json DescribeTopology(const SystemFiles& files, hwloc_topology_t topology) {
   PutCount(description, "hardware_threads", topology, HWLOC_OBJ_PU);
 
   int threads_per_core = 0;
+  json core_threads = json::array();
   for (hwloc_obj_t core = nullptr;
        (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
     threads_per_core = std::max(threads_per_core, hwloc_bitmap_weight(core->cpuset));
+    core_threads.push_back(CpusOf(core->cpuset));
   }
   if (threads_per_core > 0) {
     description["threads_per_core"] = threads_per_core;
+    description["core_threads"] = std::move(core_threads);
   } else {
     PutUnknown(description, "threads_per_core", "hwloc finds no Core");
+    PutUnknown(description, "core_threads", "hwloc finds no Core");
   }
 
   // hwloc reports one node also where /sys lists none.

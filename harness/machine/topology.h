@@ -11,6 +11,7 @@ namespace filterbench {
 
 // Sets in `environment`:
 //   topology  {packages, cores, hardware_threads, threads_per_core, numa_nodes, smt_active,
+//              core_threads: [[CPU, ...] per core, ...],
 //              core_kinds: [{name, cpus}, ...] slowest kind first}
 //   caches    [{level, type: data | instruction | unified, size_bytes, line_bytes,
 //               shared_by: hardware threads per cache, instances}, ...], one entry per distinct

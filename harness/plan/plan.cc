@@ -1,6 +1,7 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -139,46 +140,141 @@ std::string WhyMeaningless(const Point& point) {
   if (point.hashing != Hashing::kPrehashed && point.mode == Mode::kReference) {
     return "the scalar reference is measured on hashes alone, to be compared with the kernels";
   }
+  if (point.threads && !MayHaveThreads(point.mode)) {
+    return fmt::format("several threads are measured in modes lookup_batched and lookup_single, "
+                       "not in {}",
+                       kModeNames[static_cast<size_t>(point.mode)]);
+  }
   return {};
 }
 
 // A sweep of more points is a slip of the pen: at a second each it would take two weeks.
 constexpr size_t kMaxPoints = 1'000'000;
 
-// Typical costs, for the estimate only.
-constexpr double kPrepareNsPerKey = 150;  // make the key, hash, build, verify
-constexpr double kNsPerQuery = 30;
-constexpr double kNsPerLookup = 15;
+uint64_t StreamLookups(const Case& work, const MeasureSpec& measure) {
+  return measure.stream_lookups != 0 ? measure.stream_lookups : DefaultStreamLookups(work.keys);
+}
 
-void Estimate(Case& work, const MeasureSpec& measure) {
+void EstimateMemory(Case& work, const MeasureSpec& measure) {
   double bits_per_key = 16;
   if (const auto bits = work.params.find("bits_per_key"); bits != work.params.end()) {
     bits_per_key = std::max(bits_per_key, bits->get<double>());
   }
   const double n = static_cast<double>(work.given_keys());
   const KeySetSpec& key_set = work.key_set.spec();
-  const uint64_t stream = measure.stream_lookups != 0 ? measure.stream_lookups
-                                                      : DefaultStreamLookups(work.keys);
+  const uint64_t stream = StreamLookups(work, measure);
   const uint64_t bytes_per_key = key_set.kind == KeyKind::kBytes  ? key_set.length_bytes
                                  : key_set.kind == KeyKind::kFile ? 64
                                                                   : 0;
-  std::set<std::pair<double, Hashing>> streams;
+  // Each thread has a stream of its own, of each kind.
+  std::map<std::pair<double, Hashing>, uint64_t> threads_of;
   for (const Point& point : work.points) {
-    if (point.negative_share) streams.emplace(*point.negative_share, point.hashing);
+    if (!point.negative_share) continue;
+    uint64_t& threads = threads_of[{*point.negative_share, point.hashing}];
+    threads = std::max(threads, point.threads.value_or(1));
   }
+  uint64_t streams = 0;
+  for (const auto& [kind, threads] : threads_of) streams += threads;
   // All streams of a case are held at once, and their indices while they are made. A build may hold
   // a second time (sorted) and as much again in working memory.
   const double bytes_of_build =
       work.streams_keys() ? bits_per_key / 8 : 8 * 4 + 2 * bits_per_key / 8 + bytes_per_key;
   work.memory_bytes = static_cast<uint64_t>(n * bytes_of_build) +
                       measure.fpr_queries * (8 + bytes_per_key) +
-                      stream * (8 + (8 + bytes_per_key) * streams.size()) + (64 << 20);
-  const double pass_seconds =
-      std::max(measure.pass_seconds, static_cast<double>(stream) * kNsPerLookup * 1e-9);
-  work.seconds = n * kPrepareNsPerKey * 1e-9 +
-                 static_cast<double>(measure.fpr_queries) * kNsPerQuery * 1e-9 +
-                 static_cast<double>(work.points.size()) *
-                     (static_cast<double>(measure.passes) + 1) * pass_seconds;
+                      stream * (8 + (8 + bytes_per_key) * streams) + (64 << 20);
+}
+
+double SecondsOfRound(const Case& work, const MeasureSpec& measure, const Costs& costs) {
+  const double n = static_cast<double>(work.given_keys());
+  const double stream = static_cast<double>(StreamLookups(work, measure));
+  // Misses beyond the caches cost more than the keys of a calibration.
+  const double beyond_caches = 1 + std::max(0.0, std::log10(n / 1e6));
+  double seconds = (n * costs.prepare_ns_per_key +
+                    static_cast<double>(measure.fpr_queries) * costs.ns_per_query) *
+                   beyond_caches * 1e-9;
+  for (const Point& point : work.points) {
+    const double once = IsLookup(point.mode)
+                            ? stream * costs.ns_per_lookup * beyond_caches * 1e-9
+                            : n * costs.prepare_ns_per_key * beyond_caches * 1e-9;
+    // Two iterations come before the passes.
+    seconds += 2 * once + static_cast<double>(measure.passes) * std::max(measure.pass_seconds, once);
+  }
+  return seconds;
+}
+
+// How a filter is fed whose points are hashed as `hashing` says.
+Hashing BuildHashing(const FilterType& type, Hashing hashing) {
+  return type.hashes_keys() ? hashing : Hashing::kPrehashed;
+}
+
+Case NewCase(const FilterType& type, const KeySet& key_set, const Point& point) {
+  return {.type = &type,
+          .params = point.params,
+          .keys = point.keys,
+          .key_set = key_set,
+          .fill = point.fill,
+          .build_hashing = BuildHashing(type, point.hashing),
+          .pages = point.pages,
+          .points = {}};
+}
+
+// Equal for points that share a case.
+std::string CaseIdentity(const FilterType& type, const Point& point) {
+  return nlohmann::json({point.filter, point.params, point.keys, KeySetToJson(point.key_set),
+                         point.fill ? json(*point.fill) : json(),
+                         kHashingNames[static_cast<size_t>(BuildHashing(type, point.hashing))],
+                         point.pages ? json(kPagesNames[static_cast<size_t>(*point.pages)])
+                                     : json()})
+      .dump();
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Costs MeasureCosts(const FilterType& type) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kKeys = 20000;
+  std::vector<uint64_t> hashes(kKeys);
+  for (uint64_t i = 0; i < kKeys; ++i) hashes[i] = Mix64(i + kGoldenGamma);
+  const KeyStream keys{.words = hashes};
+  const Result<json> params = type.CompleteParams(json::object());
+  Costs costs;
+  if (!params || !type.Build({.words = {}}, *params, 1)) return costs;
+  // The second time counts: the first one computes what later ones know.
+  double build_seconds = 0;
+  double lookup_seconds = 0;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    auto start = Clock::now();
+    const auto filter = type.Build(keys, *params, 1);
+    if (!filter) return costs;
+    build_seconds = SecondsSince(start);
+    start = Clock::now();
+    (void)(*filter)->Count(keys, Mode::kLookupSingle, "scalar");
+    lookup_seconds = SecondsSince(start);
+  }
+  const double ns_per_lookup = lookup_seconds * 1e9 / kKeys;
+  // Keys are looked up by the reference and by each kernel; making one costs some ten nanoseconds.
+  const double ns_to_verify = ns_per_lookup * static_cast<double>(1 + type.targets().size());
+  constexpr double kNsToMakeKey = 10;
+  return {.prepare_ns_per_key = build_seconds * 1e9 / kKeys + ns_to_verify + kNsToMakeKey,
+          .ns_per_query = ns_to_verify + kNsToMakeKey,
+          .ns_per_lookup = ns_per_lookup};
+}
+
+// Why a point cannot be measured on this machine or with this filter; empty if it can.
+std::string WhyNotHere(const Point& point, const FilterType& type, size_t cpus) {
+  if (point.pages && type.is_external()) {
+    return "a plug-in takes its memory by itself: its pages cannot be chosen";
+  }
+  if (!point.threads) return {};
+  if (type.is_external()) return "a plug-in is promised calls from one thread alone";
+  if (*point.threads > cpus) {
+    return fmt::format("{} threads on {} CPU{} (allowed to this process, within the cgroup quota): "
+                       "oversubscription is refused",
+                       *point.threads, cpus, cpus == 1 ? "" : "s");
+  }
+  return {};
 }
 
 // Why a filter cannot be filled as far as a case asks; empty if it can.
@@ -220,14 +316,49 @@ uint64_t Plan::memory_bytes() const {
   return largest;
 }
 
-double Plan::seconds() const {
+double Plan::seconds_of_round() const {
   double sum = 0;
   for (const Case& work : cases) sum += work.seconds;
-  return sum * static_cast<double>(measure.rounds);
+  return sum;
+}
+
+double Plan::least_seconds() const {
+  return seconds_of_round() * static_cast<double>(measure.rounds * measure.processes);
+}
+
+double Plan::most_seconds() const {
+  if (!measure.width) return least_seconds();
+  return seconds_of_round() * static_cast<double>(measure.rounds * measure.max_processes);
+}
+
+std::map<const FilterType*, Costs> Calibrate(const std::vector<const FilterType*>& types) {
+  std::map<const FilterType*, Costs> costs;
+  for (const FilterType* type : types) {
+    if (costs.contains(type)) continue;
+    costs.emplace(type, type->is_external() ? Costs() : MeasureCosts(*type));
+  }
+  return costs;
+}
+
+void EstimateTime(Plan& plan) {
+  std::vector<const FilterType*> types;
+  for (const Case& work : plan.cases) types.push_back(work.type);
+  const std::map<const FilterType*, Costs> costs = Calibrate(types);
+  for (Case& work : plan.cases) {
+    work.seconds = SecondsOfRound(work, plan.measure, costs.at(work.type));
+  }
+}
+
+Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set) {
+  const Result<const FilterType*> type = FindFilterType(points.front().filter);
+  if (!type) return Error{type.error()};
+  Case work = NewCase(**type, key_set, points.front());
+  work.points = std::move(points);
+  return work;
 }
 
 Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
-                      const std::optional<Shard>& shard) {
+                      std::vector<int> thread_cpus, const std::optional<Shard>& shard) {
   Plan plan;
   plan.measure = spec.measure;
   std::map<std::string, size_t> case_of;  // by its canonical JSON
@@ -239,21 +370,55 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
     }
-    const Hashing build_hashing = type.hashes_keys() ? point.hashing : Hashing::kPrehashed;
-    const json identity = {point.filter, point.params, point.keys, KeySetToJson(point.key_set),
-                           point.fill ? json(*point.fill) : json(),
-                           kHashingNames[static_cast<size_t>(build_hashing)]};
-    const auto [found, is_new] = case_of.emplace(identity.dump(), plan.cases.size());
+    if (std::string reason = WhyNotHere(point, type, thread_cpus.size()); !reason.empty()) {
+      plan.skipped.push_back({std::move(point), std::move(reason)});
+      return;
+    }
+    const auto [found, is_new] =
+        case_of.emplace(CaseIdentity(type, point), plan.cases.size());
     if (is_new) {
-      plan.cases.push_back({.type = &type,
-                            .params = point.params,
-                            .keys = point.keys,
-                            .key_set = key_set,
-                            .fill = point.fill,
-                            .build_hashing = build_hashing,
-                            .points = {}});
+      plan.cases.push_back(NewCase(type, key_set, point));
+      plan.cases.back().thread_cpus = thread_cpus;
     }
     plan.cases[found->second].points.push_back(std::move(point));
+  };
+
+  // The points of a filter in a mode: the product of the lists that are left.
+  const auto add_points = [&](const SweepSpec& sweep, const FilterType& type,
+                              const ResolvedTargets& targets, const KeySet& key_set, Point point) {
+    if (point.mode == Mode::kBuild) {
+      add(type, key_set, point);  // builds do not dispatch and are fed with hashes
+      return;
+    }
+    if (point.mode == Mode::kOverfill) {
+      const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
+      for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
+        point.fill = fill;
+        add(type, key_set, point);
+      }
+      return;
+    }
+    std::vector<std::optional<double>> fills(sweep.fills.begin(), sweep.fills.end());
+    if (fills.empty()) fills = {std::nullopt};
+    for (const std::optional<double> fill : fills) {
+      point.fill = fill;
+      for (const Hashing hashing : sweep.hashings) {
+        for (const double share : sweep.negative_shares) {
+          point.hashing = hashing;
+          point.negative_share = share;
+          for (const std::string& target : targets.usable) {
+            point.target = target;
+            add(type, key_set, point);
+          }
+          for (const auto& [target, reason] : targets.unusable) {
+            point.target = target;
+            if (WhyMeaningless(point).empty() && seen.insert(PointId(point)).second) {
+              plan.skipped.push_back({point, reason});
+            }
+          }
+        }
+      }
+    }
   };
 
   // A file is read once, for all filters.
@@ -289,49 +454,23 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
                                               key_set_spec.path, key_set->size()));
           }
           for (const json& one : *params) {
-            for (const Mode mode : sweep.modes) {
-              Point point{.filter = filter,
-                          .preset = given.preset.empty() ? std::nullopt
-                                                         : std::optional(given.preset),
-                          .params = one,
-                          .keys = keys,
-                          .key_set = key_set->spec(),
-                          .mode = mode,
-                          .fill = std::nullopt,
-                          .negative_share = std::nullopt,
-                          .hashing = Hashing::kPrehashed,
-                          .target = "scalar"};
-              if (mode == Mode::kBuild) {
-                add(**type, *key_set, point);  // builds do not dispatch and are fed with hashes
-                continue;
-              }
-              if (mode == Mode::kOverfill) {
-                const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
-                for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
-                  point.fill = fill;
-                  add(**type, *key_set, point);
-                }
-                continue;
-              }
-              std::vector<std::optional<double>> fills(sweep.fills.begin(), sweep.fills.end());
-              if (fills.empty()) fills = {std::nullopt};
-              for (const std::optional<double> fill : fills) {
-                point.fill = fill;
-                for (const Hashing hashing : sweep.hashings) {
-                  for (const double share : sweep.negative_shares) {
-                    point.hashing = hashing;
-                    point.negative_share = share;
-                    for (const std::string& target : targets->usable) {
-                      point.target = target;
-                      add(**type, *key_set, point);
-                    }
-                    for (const auto& [target, reason] : targets->unusable) {
-                      point.target = target;
-                      if (seen.insert(PointId(point)).second) {
-                        plan.skipped.push_back({point, reason});
-                      }
-                    }
-                  }
+            for (const std::optional<Pages> pages : sweep.pages) {
+              for (const Mode mode : sweep.modes) {
+                for (const uint64_t threads : sweep.threads) {
+                  add_points(sweep, **type, *targets, *key_set,
+                             {.filter = filter,
+                              .preset = given.preset.empty() ? std::nullopt
+                                                             : std::optional(given.preset),
+                              .params = one,
+                              .keys = keys,
+                              .key_set = key_set->spec(),
+                              .mode = mode,
+                              .fill = std::nullopt,
+                              .negative_share = std::nullopt,
+                              .hashing = Hashing::kPrehashed,
+                              .target = "scalar",
+                              .pages = pages,
+                              .threads = threads > 1 ? std::optional(threads) : std::nullopt});
                 }
               }
             }
@@ -348,7 +487,8 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
   }
   std::vector<Case> possible;
   for (Case& work : plan.cases) {
-    Estimate(work, plan.measure);
+    EstimateMemory(work, plan.measure);
+    work.seconds = SecondsOfRound(work, plan.measure, Costs());
     if (const std::string reason = WhyNotFilled(work); !reason.empty()) {
       for (Point& point : work.points) plan.skipped.push_back({std::move(point), reason});
       continue;

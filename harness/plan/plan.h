@@ -5,6 +5,7 @@
 // per round, what is left out and why, and what it takes.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,10 @@ struct Case {
   std::optional<double> fill;  // see Point
   // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
   Hashing build_hashing = Hashing::kPrehashed;
+  std::optional<Pages> pages = std::nullopt;  // see Point
   std::vector<Point> points;
+  // The CPUs that points of several threads run on: the first `threads` of them.
+  std::vector<int> thread_cpus = {};
 
   // Too many hashes to hold: the filter is built from pieces of them, see FilterType::can_stream.
   bool streams_keys() const;
@@ -35,8 +39,19 @@ struct Case {
 
   // Keys, table and streams, as far as they can be known beforehand.
   uint64_t memory_bytes = 0;
-  double seconds = 0;  // one round, a guess from typical costs
+  double seconds = 0;  // of one round, see Costs
 };
+
+// What work costs, for estimates of time. Without calibration typical values.
+struct Costs {
+  double prepare_ns_per_key = 150;  // make the key, hash, build, verify
+  double ns_per_query = 30;         // of a rate of false positives
+  double ns_per_lookup = 15;
+};
+
+// Measures costs of the filters of `types` on this machine, for some 20 ms each; of filters of
+// plug-ins they are the typical ones.
+std::map<const FilterType*, Costs> Calibrate(const std::vector<const FilterType*>& types);
 
 // A point that was asked for and cannot be measured here: recorded, so that a missing row is seen.
 struct SkippedPoint {
@@ -58,17 +73,29 @@ struct Plan {
 
   uint64_t points() const;
   uint64_t memory_bytes() const;  // of the largest case
-  double seconds() const;         // of all rounds
+  double seconds_of_round() const;
+  // All rounds of the processes that every point gets, and of the most that one may get.
+  double least_seconds() const;
+  double most_seconds() const;
 };
 
 // What decides which keys a run of this seed is about, the same in all of its rounds.
 uint64_t KeySeed(uint64_t seed);
 
-// `memory_limit_bytes`: cases beyond it are skipped. With a shard, the plan is about its cases only
-// (harness/plan/shard_cases.h), and the first shard alone skips what no shard can measure. Errors
-// name file, line and field of the spec.
+// `memory_limit_bytes`: cases beyond it are skipped. `thread_cpus`: the CPUs that may be kept busy
+// at the same time; points of more threads are skipped. With a shard, the plan is about its cases
+// only (harness/plan/shard_cases.h), and the first shard alone skips what no shard can measure.
+// Errors name file, line and field of the spec.
 Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
+                      std::vector<int> thread_cpus,
                       const std::optional<Shard>& shard = std::nullopt);
+
+// Estimates the time anew, by costs of this machine.
+void EstimateTime(Plan& plan);
+
+// The case of points that share one, as a plan has it but for its `thread_cpus`, over keys that
+// were opened for them. The error starts with the filter's name.
+Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set);
 
 // The order in which the cases of a round are visited: for even rounds a shuffle drawn from
 // (seed, round), for odd ones the reverse of the round before. Over a pair of rounds every case has

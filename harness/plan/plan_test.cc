@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,8 +28,9 @@ Spec Parse(const std::string& text) {
   return std::move(*spec);
 }
 
-Plan PlanOf(const std::string& text, uint64_t memory_limit = kPlenty) {
-  Result<Plan> plan = MakePlan(Parse(text), memory_limit);
+Plan PlanOf(const std::string& text, uint64_t memory_limit = kPlenty,
+            std::vector<int> thread_cpus = {3, 1}) {
+  Result<Plan> plan = MakePlan(Parse(text), memory_limit, std::move(thread_cpus));
   EXPECT_TRUE(plan) << plan.error();
   return std::move(*plan);
 }
@@ -170,6 +174,81 @@ TEST(MakePlan, APresetAndItsFilterShareTheBuild) {
   EXPECT_EQ(plan.points(), 2u);
 }
 
+// A table on other pages is another table; threads ask the same one.
+TEST(MakePlan, PagesMakeCasesAndThreadsMakePoints) {
+  const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 1000,
+      "pages": ["default", "4k", "thp", "hugetlb"], "threads": [1, 2],
+      "modes": ["build", "lookup_batched", "lookup_single", "latency"]}]})");
+  ASSERT_EQ(plan.cases.size(), 4u);
+  EXPECT_FALSE(plan.cases[0].pages);
+  EXPECT_EQ(plan.cases[3].pages, Pages::kHugetlb);
+  for (const Case& work : plan.cases) {
+    EXPECT_EQ(work.thread_cpus, (std::vector<int>{3, 1}));
+    EXPECT_EQ(work.points.size(), 1u + 2 + 2 + 1);
+    for (const Point& point : work.points) {
+      EXPECT_EQ(point.pages, work.pages);
+      EXPECT_TRUE(!point.threads || MayHaveThreads(point.mode));
+      const nlohmann::json json = PointToJson(point);
+      EXPECT_EQ(json.contains("pages"), point.pages.has_value());
+      EXPECT_EQ(json.contains("threads"), point.threads.has_value());
+      const Result<Point> read = PointFromJson(json);
+      ASSERT_TRUE(read) << read.error();
+      EXPECT_EQ(*read, point);
+    }
+  }
+  ASSERT_EQ(plan.meaningless.size(), 4u * 2);  // builds and latency chains by two threads
+  for (const SkippedPoint& point : plan.meaningless) {
+    EXPECT_THAT(point.reason, HasSubstr("lookup_batched and lookup_single, not in"));
+  }
+}
+
+TEST(MakePlan, MoreThreadsThanCpusAreRefused) {
+  const std::string text = R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 1000,
+      "threads": [1, 2, 3]}]})";
+  const Plan plan = PlanOf(text);
+  EXPECT_EQ(plan.points(), 2u);
+  ASSERT_EQ(plan.skipped.size(), 1u);
+  EXPECT_EQ(plan.skipped[0].point.threads, 3u);
+  EXPECT_THAT(plan.skipped[0].reason, StartsWith("3 threads on 2 CPUs "));
+  EXPECT_THAT(plan.skipped[0].reason, HasSubstr("oversubscription is refused"));
+  for (const std::vector<int>& cpus : {std::vector<int>{}, {0}}) {
+    EXPECT_EQ(PlanOf(text, kPlenty, cpus).points(), 1u);
+  }
+}
+
+TEST(MakePlan, EveryThreadNeedsMemoryForItsStream) {
+  const auto needs = [](const std::string& threads) {
+    return PlanOf(R"({"measure": {"stream_lookups": 1e6},
+        "sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 1000,
+        "negative_shares": [0, 1], "threads": )" + threads + "}]}", kPlenty, {0, 1, 2, 3})
+        .memory_bytes();
+  };
+  // The thread that is measured alone shares the first stream of the others.
+  EXPECT_EQ(needs("[4]") - needs("[1]"), 2u * 3 * 8 * 1'000'000);
+  EXPECT_EQ(needs("[1, 2, 4]"), needs("[4]"));
+}
+
+TEST(PointFromJson, PagesAndThreadsAreChecked) {
+  nlohmann::json json = PointToJson(
+      PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}}}]})").cases[0].points[0]);
+  for (const auto& [field, value, problem] :
+       {std::tuple<const char*, nlohmann::json, const char*>{"pages", "2m", "unknown point.pages"},
+        {"pages", 4, "point.pages: must be a string"},
+        {"threads", 1, "point.threads: must be a whole number, 2 or more"},
+        {"threads", "2", "point.threads: must be"}}) {
+    nlohmann::json changed = json;
+    changed[field] = value;
+    const Result<Point> point = PointFromJson(changed);
+    ASSERT_FALSE(point) << changed;
+    EXPECT_THAT(point.error(), HasSubstr(problem));
+  }
+  json["mode"] = "latency";
+  json["threads"] = 2u;
+  const Result<Point> latency = PointFromJson(json);
+  ASSERT_FALSE(latency);
+  EXPECT_THAT(latency.error(), HasSubstr("mode latency has one thread"));
+}
+
 struct BadPlan {
   const char* name;
   const char* sweep;
@@ -183,7 +262,7 @@ class BadPlanTest : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(BadPlanTest, TheErrorNamesFileLineAndField) {
   const std::string text = std::string("{\"sweeps\": [{\n") + GetParam().sweep + "}]}";
-  const Result<Plan> plan = MakePlan(Parse(text), kPlenty);
+  const Result<Plan> plan = MakePlan(Parse(text), kPlenty, {0});
   ASSERT_FALSE(plan);
   EXPECT_THAT(plan.error(), StartsWith(GetParam().place));
   EXPECT_THAT(plan.error(), HasSubstr(GetParam().problem));

@@ -67,8 +67,8 @@ TEST(CasesOfShard, AreDisjointMakeUpTheWholeAndNoneIsEmpty) {
   }
 }
 
-// When a shard got its last case it had the least to do, so no more than the mean; and its last case
-// is its shortest.
+// When a shard got its last case it had the least to do, so no more than the mean; and its last
+// case is its shortest.
 TEST(CasesOfShard, AreBalanced) {
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     const std::vector<double> seconds = SomeSeconds(100, seed);
@@ -134,14 +134,14 @@ constexpr char kSpec[] = R"({"sweeps": [{
 TEST(MakePlan, ShardsTogetherAreThePlan) {
   const Spec spec = Parse(kSpec);
   constexpr uint64_t kLimit = uint64_t{8} << 30;
-  const Plan whole = *MakePlan(spec, kLimit);
+  const Plan whole = *MakePlan(spec, kLimit, {0});
   ASSERT_FALSE(whole.skipped.empty());
   ASSERT_FALSE(whole.meaningless.empty());
   for (const uint64_t count : {1, 2, 3, 5}) {
     std::vector<std::string> ids;
     size_t meaningless = 0;
     for (uint64_t index = 0; index < count; ++index) {
-      const Result<Plan> part = MakePlan(spec, kLimit, Shard{.index = index, .count = count});
+      const Result<Plan> part = MakePlan(spec, kLimit, {0}, Shard{.index = index, .count = count});
       ASSERT_TRUE(part) << part.error();
       EXPECT_EQ(part->shard, (Shard{.index = index, .count = count}));
       EXPECT_EQ(part->sweep_points, whole.sweep_points);
@@ -159,11 +159,11 @@ TEST(MakePlan, ShardsTogetherAreThePlan) {
 // skipped there, and the shards still make up the sweep.
 TEST(MakePlan, ShardsAndPointsOfTheSweepDoNotDependOnMemory) {
   const Spec spec = Parse(kSpec);
-  EXPECT_EQ(MakePlan(spec, 0)->sweep_points, MakePlan(spec, kPlenty)->sweep_points);
+  EXPECT_EQ(MakePlan(spec, 0, {0})->sweep_points, MakePlan(spec, kPlenty, {0})->sweep_points);
   for (const uint64_t index : {0, 1, 2}) {
     const Shard shard{.index = index, .count = 3};
-    const Plan much = *MakePlan(spec, kPlenty, shard);
-    const Plan little = *MakePlan(spec, 0, shard);
+    const Plan much = *MakePlan(spec, kPlenty, {0}, shard);
+    const Plan little = *MakePlan(spec, 0, {0}, shard);
     EXPECT_TRUE(little.cases.empty());
     EXPECT_FALSE(much.cases.empty());
     EXPECT_EQ(PointIds(little), PointIds(much)) << index;
@@ -171,10 +171,11 @@ TEST(MakePlan, ShardsAndPointsOfTheSweepDoNotDependOnMemory) {
 }
 
 TEST(MakePlan, MoreShardsThanFiltersToBuildAreRefused) {
-  const Spec spec = Parse(R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": [100, 200]}]})");
-  EXPECT_TRUE(MakePlan(spec, kPlenty, Shard{.index = 1, .count = 2}));
+  const Spec spec =
+      Parse(R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": [100, 200]}]})");
+  EXPECT_TRUE(MakePlan(spec, kPlenty, {0}, Shard{.index = 1, .count = 2}));
   for (const uint64_t index : {0, 2}) {
-    const Result<Plan> plan = MakePlan(spec, kPlenty, Shard{.index = index, .count = 3});
+    const Result<Plan> plan = MakePlan(spec, kPlenty, {0}, Shard{.index = index, .count = 3});
     ASSERT_FALSE(plan);
     EXPECT_THAT(plan.error(), StartsWith("my.json:1: sweeps: shard "));
     EXPECT_THAT(plan.error(), HasSubstr("only 2 filters"));

@@ -1,18 +1,44 @@
 #include "harness/process/isolated.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace filterbench {
 namespace {
+
+// What this program does where a test starts it anew: the input says.
+[[maybe_unused]] const bool kServed = [] {
+  std::ifstream file("/proc/self/cmdline");
+  const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (words.find("served-by-isolated-test") == std::string::npos) return false;
+  ServeIsolated([](std::string_view input, const SendMessage& send) {
+    if (input == "crash") std::raise(SIGKILL);
+    if (input == "throw") throw std::runtime_error("on purpose");
+    if (input == "address") {
+      static int here = 0;
+      int on_the_stack = 0;
+      send(std::to_string(reinterpret_cast<uintptr_t>(&here)) + " " +
+           std::to_string(reinterpret_cast<uintptr_t>(&on_the_stack)));
+      return;
+    }
+    send(input);
+    send(std::getenv("HOME") == nullptr ? "" : std::getenv("HOME"));
+    char byte = 0;
+    send(std::fread(&byte, 1, 1, stdin) == 0 ? "no input is left" : "input is left");
+  });
+  return true;
+}();
 
 struct Seen {
   IsolatedResult result;
@@ -21,10 +47,48 @@ struct Seen {
 
 Seen Isolate(const std::function<void(const SendMessage&)>& work, IsolatedOptions options = {}) {
   Seen seen;
-  seen.result = RunIsolated(options, work, [&](std::string_view message) {
-    seen.messages.emplace_back(message);
-  });
+  seen.result = RunIsolated(options, work,
+                            [&](std::string_view message) { seen.messages.emplace_back(message); });
   return seen;
+}
+
+Seen StartAnew(std::string_view input, IsolatedOptions options = {}) {
+  Seen seen;
+  seen.result =
+      RunIsolatedProgram(options, {"served-by-isolated-test"}, input,
+                         [&](std::string_view message) { seen.messages.emplace_back(message); });
+  return seen;
+}
+
+TEST(RunIsolatedProgramTest, InputArrivesAndAnswersComeBack) {
+  std::string input(1 << 20, 'x');
+  input[100] = '\0';
+  const Seen seen = StartAnew(input);
+  EXPECT_EQ(seen.result.end, IsolatedEnd::kDone) << seen.result.reason;
+  ASSERT_EQ(seen.messages.size(), 3u);
+  EXPECT_EQ(seen.messages[0], input);
+  EXPECT_EQ(seen.messages[2], "no input is left");
+}
+
+TEST(RunIsolatedProgramTest, ItsEndsAreTold) {
+  const Seen killed = StartAnew("crash");
+  EXPECT_EQ(killed.result.end, IsolatedEnd::kCrashed);
+  EXPECT_EQ(killed.result.signal, SIGKILL);
+  const Seen threw = StartAnew("throw");
+  EXPECT_EQ(threw.result.reason, "threw: on purpose");
+  EXPECT_EQ(threw.result.signal, 0);
+}
+
+// Why it is started anew: a fork has the addresses of its parent.
+TEST(RunIsolatedProgramTest, AddressesAreDrawnAnew) {
+  std::ifstream file("/proc/sys/kernel/randomize_va_space");
+  int mode = 0;
+  if (!(file >> mode) || mode == 0) GTEST_SKIP() << "addresses are not randomised here";
+  std::set<std::string> addresses;
+  for (int start = 0; start < 5; ++start) {
+    for (const std::string& message : StartAnew("address").messages) addresses.insert(message);
+  }
+  EXPECT_GT(addresses.size(), 1u);
 }
 
 TEST(RunIsolatedTest, MessagesArriveWholeAndInOrder) {
@@ -37,8 +101,7 @@ TEST(RunIsolatedTest, MessagesArriveWholeAndInOrder) {
   });
   EXPECT_EQ(seen.result.end, IsolatedEnd::kDone);
   EXPECT_EQ(seen.result.reason, "");
-  EXPECT_EQ(seen.messages,
-            (std::vector<std::string>{"one", "", large, std::string("a\0b", 3)}));
+  EXPECT_EQ(seen.messages, (std::vector<std::string>{"one", "", large, std::string("a\0b", 3)}));
 }
 
 TEST(RunIsolatedTest, ACrashKeepsWhatWasSentBefore) {
@@ -104,9 +167,8 @@ TEST(RunIsolatedTest, FilesOfTheParentAreOutOfReach) {
   std::FILE* mine = std::tmpfile();
   ASSERT_NE(mine, nullptr);
   const int fd = fileno(mine);
-  const Seen seen = Isolate([fd](const SendMessage& send) {
-    send(write(fd, "x", 1) < 0 ? "refused" : "written");
-  });
+  const Seen seen = Isolate(
+      [fd](const SendMessage& send) { send(write(fd, "x", 1) < 0 ? "refused" : "written"); });
   EXPECT_EQ(seen.messages, std::vector<std::string>{"refused"});
   std::fclose(mine);
 }
@@ -141,14 +203,16 @@ TEST(RunIsolatedTest, AGrandchildDoesNotHideACrash) {
 }
 
 TEST(RunIsolatedTest, ReasonsAreText) {
-  const Seen seen =
-      Isolate([](const SendMessage&) { throw std::runtime_error("a\xff\xfe b"); });
+  const Seen seen = Isolate([](const SendMessage&) { throw std::runtime_error("a\xff\xfe b"); });
   EXPECT_EQ(seen.result.reason, "threw: a\xef\xbf\xbd\xef\xbf\xbd b");
 }
 
 TEST(RunIsolatedTest, StopsWhenAsked) {
-  const Seen seen = Isolate([](const SendMessage&) { for (;;) pause(); },
-                        {.silence_limit_seconds = 60, .should_stop = [] { return true; }});
+  const Seen seen = Isolate(
+      [](const SendMessage&) {
+        for (;;) pause();
+      },
+      {.silence_limit_seconds = 60, .should_stop = [] { return true; }});
   EXPECT_EQ(seen.result.end, IsolatedEnd::kStopped);
 }
 

@@ -34,7 +34,7 @@ struct RunName {
   std::optional<Shard> shard = std::nullopt;
 };
 
-// "20261130T152001Z-0123456789ab-dirty-89abcdef", "20261130T152001Z-0123456789ab-89abcdef-shard-1-of-3"
+// "20261130T152001Z-0123456789ab-dirty-89abcdef"; a shard's ends with "-shard-1-of-3"
 std::string RunDirectoryName(const RunName& name);
 
 // Holds the run for this process: a second RunDirectory on the same directory, in this process or
@@ -61,6 +61,8 @@ class RunDirectory {
   [[nodiscard]] std::optional<Error> WriteManifest(const nlohmann::json& manifest);
   // Appends one line. After an error the file ends with the last whole line.
   [[nodiscard]] std::optional<Error> AppendSample(const Sample& sample);
+  // Until then a loss of power may take samples; a kill takes none.
+  [[nodiscard]] std::optional<Error> SyncSamples() { return samples_.Sync(); }
   // Writes summary.json and summary.csv; may be repeated.
   [[nodiscard]] std::optional<Error> WriteSummary(const nlohmann::json& summary);
   [[nodiscard]] std::optional<Error> WriteTheory(const nlohmann::json& theory);

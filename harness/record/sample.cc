@@ -20,6 +20,11 @@ json OrNull(const std::optional<T>& value) {
   return value ? json(*value) : json();
 }
 
+constexpr std::pair<const char*, KnownBytes TablePages::*> kPageFields[] = {
+    {"page_bytes", &TablePages::page_bytes},
+    {"huge_page_bytes_asked", &TablePages::huge_page_bytes_asked},
+    {"huge_page_bytes", &TablePages::huge_page_bytes}};
+
 json FilterToJson(const FilterFacts& filter) {
   json facts = {{"size_bytes", filter.size_bytes},
                 {"allocated_bytes", filter.allocated_bytes},
@@ -37,6 +42,13 @@ json FilterToJson(const FilterFacts& filter) {
   if (!filter.peak_build_bytes) facts["peak_build_bytes_reason"] = "the filter does not say";
   if (!filter.bits_per_key) facts["bits_per_key_reason"] = "there are no keys";
   if (!filter.build_ns_per_key) facts["build_ns_per_key_reason"] = "there are no keys";
+  if (filter.pages) {
+    for (const auto& [field, member] : kPageFields) {
+      const KnownBytes& known = (*filter.pages).*member;
+      facts[field] = OrNull(known.bytes);
+      if (!known.bytes) facts[std::string(field) + "_reason"] = known.reason;
+    }
+  }
   return facts;
 }
 
@@ -115,6 +127,18 @@ Result<FilterFacts> FilterFromJson(const json& facts) {
   reader.Read("filter_digest", filter.filter_digest);
   reader.Read("answers_digest", filter.answers_digest);
   reader.Read("hash_bits", filter.hash_bits);
+  if (facts.contains("page_bytes")) {
+    filter.pages.emplace();
+    for (const auto& [field, member] : kPageFields) {
+      KnownBytes& known = (*filter.pages).*member;
+      if (!facts.contains(field)) {
+        reader.Fail(field, "is missing beside page_bytes");
+        break;
+      }
+      reader.Read(field, known.bytes);
+      if (!known.bytes) known.reason = facts.value(std::string(field) + "_reason", "");
+    }
+  }
   if (reader.error()) return *reader.error();
   return filter;
 }
@@ -147,24 +171,31 @@ Result<MeasuredFpr> FprFromJson(const json& facts) {
 }  // namespace
 
 json SampleToJson(const Sample& sample) {
-  return {{"schema", "filterbench/sample/1"},
-          {"sequence", sample.sequence},
-          {"time_utc", sample.time_utc},
-          {"point_id", PointId(sample.point)},
-          {"point", PointToJson(sample.point)},
-          {"round", sample.round},
-          {"seed", sample.seed},
-          {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
-          {"reason", sample.reason.empty() ? json() : json(sample.reason)},
-          {"ns_per_op", sample.ns_per_op},
-          {"operations_per_pass", OrNull(sample.operations_per_pass)},
-          {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
-          {"stream_lookups", OrNull(sample.stream_lookups)},
-          {"positives", OrNull(sample.positives)},
-          {"positives_expected", OrNull(sample.positives_expected)},
-          {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
-          {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
-          {"health", sample.health}};
+  json document = {{"schema", "filterbench/sample/1"},
+                   {"sequence", sample.sequence},
+                   {"time_utc", sample.time_utc},
+                   {"point_id", PointId(sample.point)},
+                   {"point", PointToJson(sample.point)},
+                   {"round", sample.round},
+                   {"seed", sample.seed},
+                   {"status", kSampleStatusNames[static_cast<size_t>(sample.status)]},
+                   {"reason", sample.reason.empty() ? json() : json(sample.reason)},
+                   {"ns_per_op", sample.ns_per_op},
+                   {"operations_per_pass", OrNull(sample.operations_per_pass)},
+                   {"iterations_per_pass", OrNull(sample.iterations_per_pass)},
+                   {"stream_lookups", OrNull(sample.stream_lookups)},
+                   {"positives", OrNull(sample.positives)},
+                   {"positives_expected", OrNull(sample.positives_expected)},
+                   {"filter", sample.filter ? FilterToJson(*sample.filter) : json()},
+                   {"fpr", sample.fpr ? FprToJson(*sample.fpr) : json()},
+                   {"health", sample.health}};
+  if (sample.process) document["process"] = *sample.process;
+  if (sample.threads) {
+    document["threads"] = {{"cpus", sample.threads->cpus},
+                           {"fastest_seconds", sample.threads->fastest_seconds},
+                           {"slowest_seconds", sample.threads->slowest_seconds}};
+  }
+  return document;
 }
 
 Result<Sample> SampleFromJson(const json& document) {
@@ -173,6 +204,7 @@ Result<Sample> SampleFromJson(const json& document) {
   Reader reader(document, "");
   reader.Read("sequence", sample.sequence);
   reader.Read("time_utc", sample.time_utc);
+  if (document.contains("process")) reader.Read("process", sample.process);
   reader.Read("round", sample.round);
   reader.Read("seed", sample.seed);
   for (size_t i = 0; i < std::size(kSampleStatusNames); ++i) {
@@ -199,6 +231,17 @@ Result<Sample> SampleFromJson(const json& document) {
     Result<FilterFacts> filter = FilterFromJson(document["filter"]);
     if (!filter) return Error{filter.error()};
     sample.filter = std::move(*filter);
+  }
+  if (const auto threads = document.find("threads"); threads != document.end()) {
+    if (!sample.point.threads) return Error{"threads: the point has one"};
+    ThreadFacts& facts = sample.threads.emplace();
+    threads->at("cpus").get_to(facts.cpus);
+    threads->at("fastest_seconds").get_to(facts.fastest_seconds);
+    threads->at("slowest_seconds").get_to(facts.slowest_seconds);
+    if (facts.cpus.size() != *sample.point.threads) {
+      return Error{fmt::format("threads.cpus: has {} CPUs for {} threads", facts.cpus.size(),
+                               *sample.point.threads)};
+    }
   }
   if (!document["fpr"].is_null()) {
     Result<MeasuredFpr> fpr = FprFromJson(document["fpr"]);

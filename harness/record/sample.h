@@ -35,6 +35,23 @@ inline constexpr std::string_view kSampleStatusNames[] = {
     "ok",           "skipped",   "invalid", "out_of_memory",
     "build_failed", "timed_out", "crashed", "wrong_answers"};
 
+// A number of bytes, or why it is not known.
+struct KnownBytes {
+  std::optional<uint64_t> bytes;
+  std::string reason;  // empty if and only if known
+
+  bool operator==(const KnownBytes&) const = default;
+};
+
+// The pages that a filter's table lies on.
+struct TablePages {
+  KnownBytes page_bytes;             // of its mapping
+  KnownBytes huge_page_bytes_asked;  // of its memory: what is marked for huge pages
+  KnownBytes huge_page_bytes;        // and what lies on them
+
+  bool operator==(const TablePages&) const = default;
+};
+
 // Facts about the filter that was measured.
 struct FilterFacts {
   uint64_t size_bytes = 0;
@@ -51,6 +68,7 @@ struct FilterFacts {
   std::string filter_digest;               // XXH3-64, 16 hex digits
   std::string answers_digest;              // XXH3-64, 16 hex digits
   int hash_bits = 64;
+  std::optional<TablePages> pages;  // nothing in older records
 
   bool operator==(const FilterFacts&) const = default;
 };
@@ -66,17 +84,30 @@ struct MeasuredFpr {
   bool operator==(const MeasuredFpr&) const = default;
 };
 
+// What several threads did, one value per pass.
+struct ThreadFacts {
+  std::vector<int> cpus;  // one per thread
+  // From the common start until the first thread, and the last, was done with all its iterations.
+  std::vector<double> fastest_seconds;
+  std::vector<double> slowest_seconds;
+
+  bool operator==(const ThreadFacts&) const = default;
+};
+
 struct Sample {
   uint64_t sequence = 0;  // position in the run, from 0
   std::string time_utc;   // see FormatUtc
   Point point;
-  uint32_t round = 0;  // which build of the filter, from 0
+  // Which process of the run measured it, from 0. Nothing in older records: each round then counts
+  // as a process of its own.
+  std::optional<uint32_t> process;
+  uint32_t round = 0;  // which build of the filter, from 0, over all processes
   uint64_t seed = 0;   // of that build
   SampleStatus status = SampleStatus::kOk;
   std::string reason;  // empty if and only if ok
 
   std::vector<double> ns_per_op;  // one per pass; empty if and only if not ok
-  // Nothing where there was no timed loop; the last three also in mode build.
+  // Nothing where there was no timed loop; the last three also in mode build. Of all threads.
   std::optional<uint64_t> operations_per_pass;
   std::optional<uint64_t> iterations_per_pass;
   std::optional<uint64_t> stream_lookups;
@@ -86,6 +117,7 @@ struct Sample {
   std::optional<FilterFacts> filter;  // nothing where no filter was built
   std::optional<MeasuredFpr> fpr;     // nothing for baselines and where it was not measured
   nlohmann::json health;              // HealthProbe::End(); null where nothing was timed
+  std::optional<ThreadFacts> threads;  // where the point has threads and they were timed
 
   bool operator==(const Sample&) const = default;
 };

@@ -54,6 +54,18 @@ TEST(Sample, RoundTrips) {
   empty.fpr->expected.reset();
   empty.fpr->expected_instance_sd.reset();
   ExpectRoundTrip(empty);
+  // Pages that were chosen and looked at.
+  Sample pages = MakeSample();
+  pages.point.pages = Pages::kHugetlb;
+  pages.filter->pages = TablePages{{2097152, ""}, {4194304, ""}, {4194304, ""}};
+  ExpectRoundTrip(pages);
+  pages.filter->pages = TablePages{{4096, ""}, {0, ""}, {std::nullopt, "shared"}};
+  ExpectRoundTrip(pages);
+  // Several threads.
+  Sample threads = MakeSample();
+  threads.point.threads = 2;
+  threads.threads = ThreadFacts{{3, 1}, {0.02, 0.03}, {0.025, 0.03}};
+  ExpectRoundTrip(threads);
   // The edges of the numbers.
   Sample extreme = MakeSample();
   extreme.sequence = std::numeric_limits<uint64_t>::max();
@@ -62,6 +74,9 @@ TEST(Sample, RoundTrips) {
   extreme.filter->peak_build_bytes = uint64_t{1} << 45;
   extreme.fpr = MeasuredFpr{0, 0, 0, 1};
   ExpectRoundTrip(extreme);
+  Sample of_process = MakeSample();
+  of_process.process = 3;
+  ExpectRoundTrip(of_process);
 }
 
 TEST(Sample, EveryFieldIsNeededAndNoOtherIsAllowed) {
@@ -115,11 +130,26 @@ TEST(Sample, ErrorsNameTheField) {
   EXPECT_THAT(problem("/point/mode", "lookup"), StartsWith("point.mode: must be one of"));
   EXPECT_THAT(problem("/point/target", "avx3"), StartsWith("point_id: is "));
   EXPECT_THAT(problem("/round", 4294967296), StartsWith("round: must be a whole number that fits"));
+  EXPECT_THAT(problem("/process", 4294967296), StartsWith("process: must be a whole number that"));
+  EXPECT_THAT(problem("/process", nullptr), StartsWith("process: must be of type integer"));
   EXPECT_THAT(problem("/seed", 1e30), StartsWith("seed: must be a whole number that fits"));
   EXPECT_THAT(problem("/fpr/false_positives", 1000001), StartsWith("fpr.false_positives: exceeds"));
   EXPECT_THAT(problem("/fpr/measured", 0.0097), StartsWith("fpr.measured: is 0.0097, but 0.00966"));
   EXPECT_THAT(problem("/fpr/high", 0.01), StartsWith("fpr.high: is 0.01, but"));
   EXPECT_THAT(problem("/health/migrations_reason", nullptr), StartsWith("health.migrations"));
+}
+
+TEST(Sample, ThreadsAreThoseOfThePoint) {
+  Sample sample = MakeSample();
+  sample.threads = ThreadFacts{{3, 1}, {}, {}};
+  EXPECT_THAT(SampleFromJson(SampleToJson(sample)).error(), StartsWith("threads: the point has"));
+  sample.point.threads = 3;
+  EXPECT_THAT(SampleFromJson(SampleToJson(sample)).error(), StartsWith("threads.cpus: has 2 CPUs"));
+  sample.point.threads = 2;
+  json document = SampleToJson(sample);
+  EXPECT_TRUE(SampleFromJson(document));
+  document["filter"]["page_bytes"] = 4096;
+  EXPECT_THAT(SampleFromJson(document).error(), StartsWith("filter.huge_page_bytes_asked: is"));
 }
 
 TEST(Sample, AFailureHasAReasonAndNoTimes) {

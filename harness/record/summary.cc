@@ -12,8 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "harness/statistics.h"
-
 namespace filterbench {
 namespace {
 
@@ -27,6 +25,7 @@ struct Group {
   SampleStatus status = SampleStatus::kOk;
   std::string reason;
   std::vector<double> ns_per_op;      // all passes
+  NestedValues nested_ns_per_op;      // the same
   std::optional<double> median_ns;    // only if the status is ok
   std::optional<uint64_t> size_bytes;
   std::optional<double> bits_per_key;
@@ -58,6 +57,7 @@ std::vector<Group> GroupByPoint(std::span<const Sample> samples) {
                              sample->ns_per_op.end());
       if (sample->filter) filters.push_back(&*sample->filter);
     }
+    group.nested_ns_per_op = NestTimes(group.samples);
     if (group.status == SampleStatus::kOk) group.median_ns = Median(group.ns_per_op);
     if (filters.empty()) continue;
     // Some structures come out in another size for another seed. A size that one of them really
@@ -115,7 +115,7 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
 //   2. of any key count: the size of the table is what costs
 //   3. of the share of negatives that is nearest: its lookups touch the same lines
 //   4. of any key set, if the stream holds hashes: it is the same then
-// Always of the same mode and way of hashing.
+// Always of the same mode, way of hashing, pages and number of threads.
 Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
   if (!IsLookup(group.point.mode)) return Error{"building has no floor"};
   if (!group.median_ns) return Error{"the point has no time"};
@@ -130,14 +130,21 @@ Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
     const auto lines = floor.point.params.find("lines");
     if (floor.point.filter == "touch_lines" && lines != floor.point.params.end() && *lines == 1 &&
         floor.point.mode == group.point.mode && floor.point.hashing == group.point.hashing &&
+        floor.point.pages == group.point.pages && floor.point.threads == group.point.threads &&
         floor.median_ns && floor.size_bytes) {
       all.push_back(&floor);
     }
   }
   if (all.empty()) {
-    return Error{fmt::format("the run has no touch_lines with lines = 1 in mode {} and hashing {}",
-                             kModeNames[static_cast<size_t>(group.point.mode)],
-                             kHashingNames[static_cast<size_t>(group.point.hashing)])};
+    std::string reason =
+        fmt::format("the run has no touch_lines with lines = 1 in mode {} and hashing {}",
+                    kModeNames[static_cast<size_t>(group.point.mode)],
+                    kHashingNames[static_cast<size_t>(group.point.hashing)]);
+    if (group.point.pages) {
+      reason += fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*group.point.pages)]);
+    }
+    if (group.point.threads) reason += fmt::format(" by {} threads", *group.point.threads);
+    return Error{std::move(reason)};
   }
 
   enum { kSameAll, kAnyKeys, kNearestShare, kAnyKeySet, kSets };
@@ -203,7 +210,7 @@ json PooledFpr(const Group& group) {
 
 json TimeToJson(const Group& group) {
   if (!group.median_ns) return nullptr;
-  const Interval interval = *MedianInterval(group.ns_per_op);
+  const Interval interval = *NestedMedianInterval(group.nested_ns_per_op);
   return {{"median", *group.median_ns},
           {"low", interval.low},
           {"high", interval.high},
@@ -211,7 +218,90 @@ json TimeToJson(const Group& group) {
           {"min", *std::min_element(group.ns_per_op.begin(), group.ns_per_op.end())}};
 }
 
-json EntryToJson(const Group& group, const std::vector<Group>& groups) {
+// What the filter took of the memory: of one build, that whose size stands in the entry.
+void PutMemory(const Group& group, json& entry) {
+  std::vector<const FilterFacts*> filters;
+  for (const Sample* sample : group.samples) {
+    if (sample->filter) filters.push_back(&*sample->filter);
+  }
+  const auto put = [&](const std::string& field, const auto& value, const std::string& reason) {
+    if (value) {
+      entry[field] = *value;
+    } else {
+      entry[field] = nullptr;
+      entry[field + "_reason"] = reason;
+    }
+  };
+  if (filters.empty()) {
+    for (const char* field : {"allocated_bytes", "peak_build_bytes_per_key", "huge_page_bytes"}) {
+      put(field, std::optional<uint64_t>(), "no filter was built");
+    }
+    return;
+  }
+  // The lower middle, as in GroupByPoint.
+  const auto middle = filters.begin() + static_cast<ptrdiff_t>((filters.size() - 1) / 2);
+  std::nth_element(filters.begin(), middle, filters.end(),
+                   [](const FilterFacts* a, const FilterFacts* b) {
+                     return a->size_bytes < b->size_bytes;
+                   });
+  const FilterFacts& filter = **middle;
+  put("allocated_bytes", std::optional(filter.allocated_bytes), "");
+  const double keys = static_cast<double>(filter.keys_held.value_or(group.point.keys));
+  std::optional<double> peak;
+  if (filter.peak_build_bytes && keys > 0) {
+    peak = static_cast<double>(*filter.peak_build_bytes) / keys;
+  }
+  put("peak_build_bytes_per_key", peak,
+      filter.peak_build_bytes ? "there are no keys" : "the filter does not say");
+  const KnownBytes huge = filter.pages ? filter.pages->huge_page_bytes
+                                       : KnownBytes{std::nullopt, "not recorded"};
+  put("huge_page_bytes", huge.bytes, huge.reason);
+}
+
+// What the times of all repetitions tell about themselves. `asked_width` is null where none was.
+void AddRepeatability(const Group& group, const json& asked_width, json& entry) {
+  if (!group.median_ns) return;
+  if (asked_width.is_number()) {
+    const Stability stability = *Judge(group.nested_ns_per_op, asked_width.get<double>());
+    entry["stability"] = {{"asked_width", stability.asked_width},
+                          {"width", stability.width},
+                          {"stable", stability.stable}};
+  }
+  entry["variance_shares"] = nullptr;
+  if (const Result<VarianceShares> shares = ShareVariance(group.nested_ns_per_op)) {
+    entry["variance_shares"] = {
+        {"process", shares->process}, {"build", shares->build}, {"pass", shares->pass}};
+  } else {
+    entry["variance_shares_reason"] = shares.error();
+  }
+  entry["clusters"] = nullptr;
+  if (const Result<Clusters> clusters = FindClusters(group.nested_ns_per_op)) {
+    entry["clusters"] = {
+        {"centers_ns", clusters->centers},
+        {"shares", clusters->shares},
+        {"explained_by", kLevelNames[static_cast<size_t>(clusters->explained_by)]}};
+  } else {
+    entry["clusters_reason"] = clusters.error();
+  }
+}
+
+// The medians over the points; null where no point has shares.
+json MedianVarianceShares(const json& points) {
+  std::map<std::string, std::vector<double>> by_level;
+  for (const json& entry : points) {
+    const auto shares = entry.find("variance_shares");
+    if (shares == entry.end() || shares->is_null()) continue;
+    for (const auto& [level, share] : shares->items()) {
+      by_level[level].push_back(share.get<double>());
+    }
+  }
+  if (by_level.empty()) return nullptr;
+  json medians = {{"points", by_level.begin()->second.size()}};
+  for (const auto& [level, shares] : by_level) medians[level] = *Median(shares);
+  return medians;
+}
+
+json EntryToJson(const Group& group, const std::vector<Group>& groups, const json& asked_width) {
   std::set<uint32_t> rounds;
   std::vector<double> build_ns_per_key;
   json filter_digests = json::array();
@@ -243,7 +333,12 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups) {
                 {"fpr", PooledFpr(group)},
                 {"filter_digest", std::move(filter_digests)},
                 {"answers_digest", std::move(answers_digests)}};
+  AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
+  PutMemory(group, entry);
+  if (group.point.threads && group.median_ns) {
+    entry["operations_per_second"] = 1e9 / *group.median_ns;
+  }
   if (const Result<Floor> floor = FindFloor(group, groups)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
                       {"ratio", *group.median_ns / floor->ns_per_op},
@@ -304,6 +399,8 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "negative_share",
                                          "hashing",
                                          "target",
+                                         "pages",
+                                         "threads",
                                          "status",
                                          "reason",
                                          "rounds",
@@ -313,6 +410,17 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "ns_per_op.high",
                                          "ns_per_op.confidence",
                                          "ns_per_op.min",
+                                         "stability.asked_width",
+                                         "stability.width",
+                                         "stability.stable",
+                                         "variance_shares.process",
+                                         "variance_shares.build",
+                                         "variance_shares.pass",
+                                         "variance_shares_reason",
+                                         "clusters.centers_ns",
+                                         "clusters.shares",
+                                         "clusters.explained_by",
+                                         "clusters_reason",
                                          "floor.ns_per_op",
                                          "floor.ratio",
                                          "floor.from",
@@ -321,6 +429,10 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "bits_per_key",
                                          "build_ns_per_key",
                                          "keys_held",
+                                         "allocated_bytes",
+                                         "peak_build_bytes_per_key",
+                                         "huge_page_bytes",
+                                         "operations_per_second",
                                          "fpr.expected",
                                          "fpr.measured",
                                          "fpr.low",
@@ -355,15 +467,36 @@ std::vector<std::string> OrderColumns(const std::vector<Row>& rows) {
 
 }  // namespace
 
+NestedValues NestTimes(std::span<const Sample* const> samples) {
+  std::map<uint32_t, std::map<uint32_t, std::vector<double>>> processes;
+  for (const Sample* sample : samples) {
+    std::vector<double>& build =
+        processes[sample->process.value_or(sample->round)][sample->round];
+    build.insert(build.end(), sample->ns_per_op.begin(), sample->ns_per_op.end());
+  }
+  NestedValues nested;
+  for (auto& [process, builds] : processes) {
+    nested.emplace_back();
+    for (auto& [round, passes] : builds) nested.back().push_back(std::move(passes));
+  }
+  return nested;
+}
+
 json Summarise(const json& manifest, std::span<const Sample> samples) {
   const std::vector<Group> groups = GroupByPoint(samples);
+  const json& spec = manifest.at("spec");
+  const json asked_width = spec.value(json::json_pointer("/measure/width"), json());
   json points = json::array();
-  for (const Group& group : groups) points.push_back(EntryToJson(group, groups));
-  return {{"schema", "filterbench/summary/1"},
-          {"run", manifest.at("run")},
-          {"machine", manifest.at("machine")},
-          {"spec", manifest.at("spec").at("name")},
-          {"points", std::move(points)}};
+  for (const Group& group : groups) points.push_back(EntryToJson(group, groups, asked_width));
+  json summary = {{"schema", "filterbench/summary/1"},
+                  {"run", manifest.at("run")},
+                  {"machine", manifest.at("machine")},
+                  {"spec", spec.at("name")}};
+  if (json shares = MedianVarianceShares(points); !shares.is_null()) {
+    summary["variance_shares"] = std::move(shares);
+  }
+  summary["points"] = std::move(points);
+  return summary;
 }
 
 std::string SummaryCsv(const json& summary) {

@@ -9,10 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/sample.h"
+#include "harness/statistics.h"
 
 namespace filterbench {
 
-// summary.json. `manifest` is a valid one; of it `run`, `machine` and the spec's name are taken.
+// The times of one point: process -> build -> pass, in the order of their numbers. A sample that
+// does not name its process is one of its own.
+NestedValues NestTimes(std::span<const Sample* const> samples);
+
+// summary.json. `manifest` is a valid one; of it `run`, `machine`, the spec's name and the asked
+// width of intervals (spec.measure.width, if any) are taken.
 // Points come in the order of their first samples.
 //
 // A point has the worst status of its samples, with the reason of the first sample that has it; its

@@ -57,14 +57,115 @@ TEST(Summarise, PutsRoundsTogether) {
   EXPECT_EQ(entry["reason"], nullptr);
   EXPECT_EQ(entry["rounds"], 2);
   EXPECT_EQ(entry["passes"], 6);
-  EXPECT_EQ(entry["ns_per_op"], json({{"median", 3.5}, {"low", 1.0}, {"high", 60.0},
-                                      {"confidence", 1 - 2 / 64.0}, {"min", 1.0}}));
+  const json& time = entry["ns_per_op"];
+  EXPECT_EQ(time["median"], 3.5);
+  EXPECT_EQ(time["min"], 1.0);
+  // Nothing says which processes they are of, so there are two.
+  const Interval interval = *NestedMedianInterval({{{2, 4, 60}}, {{5, 1, 3}}});
+  EXPECT_EQ(time["low"], interval.low);
+  EXPECT_EQ(time["high"], interval.high);
+  EXPECT_EQ(time["confidence"], 0.8);
   EXPECT_EQ(entry["size_bytes"], 1250000);
   EXPECT_EQ(entry["bits_per_key"], 10.0);
   EXPECT_EQ(entry["build_ns_per_key"], (3.125 + 4.125) / 2);
   // By round, not by the order of measuring.
   EXPECT_EQ(entry["filter_digest"], json({"0123456789abcdef", "1111111111111111"}));
   EXPECT_EQ(summary["points"][1]["ns_per_op"]["confidence"], 0.0);
+}
+
+// --- Repetition ---
+
+// Three processes of two builds of three passes, the rounds counted on; in another order.
+std::vector<Sample> Repeated(double factor_of_process) {
+  std::vector<Sample> samples;
+  for (const uint32_t round : {3u, 0u, 5u, 1u, 2u, 4u}) {
+    const uint32_t process = round / 2;
+    const double base = 2 * std::pow(factor_of_process, process);
+    samples.push_back(Timed(MakePoint(), {base * 1.001, base * 0.999, base}, round));
+    samples.back().process = process;
+  }
+  return samples;
+}
+
+TEST(NestTimes, FollowsProcessesAndRounds) {
+  std::vector<Sample> samples = {Timed(MakePoint(), {5, 6}, 2), Timed(MakePoint(), {3}, 1),
+                                 Timed(MakePoint(), {1, 2}, 0)};
+  const std::vector<const Sample*> pointers = {&samples[0], &samples[1], &samples[2]};
+  EXPECT_EQ(NestTimes(pointers), (NestedValues{{{1, 2}}, {{3}}, {{5, 6}}}))
+      << "older samples: each round is a process of its own";
+  samples[0].process = 1;
+  samples[1].process = 0;
+  samples[2].process = 0;
+  EXPECT_EQ(NestTimes(pointers), (NestedValues{{{1, 2}, {3}}, {{5, 6}}}));
+  EXPECT_EQ(NestTimes({}), NestedValues());
+}
+
+TEST(Summarise, SaysWhetherARunWasLongEnough) {
+  json manifest = MakeManifest("run", "machine");
+  const auto entry = [&](const std::vector<Sample>& samples) {
+    const json summary = Summarise(manifest, samples);
+    const auto error = ValidateDocument("summary", summary);
+    EXPECT_FALSE(error) << error->message;
+    return summary["points"][0];
+  };
+  EXPECT_FALSE(entry(Repeated(1.0)).contains("stability")) << "no width was asked for";
+  manifest["spec"]["measure"]["passes"] = 3;
+  EXPECT_FALSE(entry(Repeated(1.0)).contains("stability"));
+  manifest["spec"]["measure"]["width"] = 0.02;
+  const json stable = entry(Repeated(1.0));
+  EXPECT_EQ(stable["stability"]["asked_width"], 0.02);
+  EXPECT_EQ(stable["stability"]["stable"], true);
+  const json& time = stable["ns_per_op"];
+  EXPECT_EQ(time["confidence"], 0.95);
+  EXPECT_NEAR(stable["stability"]["width"].get<double>(),
+              (time["high"].get<double>() - time["low"].get<double>()) / 2, 1e-12);
+  const json unstable = entry(Repeated(1.02));
+  EXPECT_EQ(unstable["stability"]["stable"], false);
+  EXPECT_GT(unstable["stability"]["width"], 0.04);
+  // Without a time there is nothing to say.
+  std::vector<Sample> failed = Repeated(1.0);
+  failed.push_back(MakeFailure(SampleStatus::kCrashed, "signal 11", 9, MakePoint(), 6));
+  for (const char* field : {"stability", "variance_shares", "clusters"}) {
+    EXPECT_FALSE(entry(failed).contains(field)) << field;
+  }
+}
+
+TEST(Summarise, SharesTheVariance) {
+  std::vector<Sample> samples = Repeated(1.02);
+  const std::vector<Sample> once = {Timed(MakePoint("xor"), {1, 2})};
+  samples.insert(samples.end(), once.begin(), once.end());
+  const json summary = Summary(samples);
+  const json& shares = summary["points"][0]["variance_shares"];
+  EXPECT_GT(shares["process"], 0.98);
+  EXPECT_EQ(shares["build"], 0.0);
+  EXPECT_EQ(summary["points"][1]["variance_shares"], nullptr);
+  EXPECT_THAT(summary["points"][1]["variance_shares_reason"].get<std::string>(),
+              HasSubstr("two processes"));
+  json of_all = shares;
+  of_all["points"] = 1;
+  EXPECT_EQ(summary["variance_shares"], of_all);
+
+  for (Sample& sample : samples) sample.process.reset();
+  const json older = Summary(samples);
+  EXPECT_FALSE(older.contains("variance_shares"));
+  EXPECT_THAT(older["points"][0]["variance_shares_reason"].get<std::string>(),
+              HasSubstr("two builds"));
+}
+
+TEST(Summarise, NamesTwoModes) {
+  const std::vector<double> ten(5, 10.0);
+  const std::vector<double> sixteen(5, 16.0);
+  std::vector<Sample> samples = {Timed(MakePoint(), ten, 0), Timed(MakePoint(), sixteen, 1),
+                                 Timed(MakePoint("xor"), {10, 10, 10, 10, 10, 10.1}, 0)};
+  const json expected = {
+      {"centers_ns", {10.0, 16.0}}, {"shares", {0.5, 0.5}}, {"explained_by", "process"}};
+  EXPECT_EQ(Summary(samples)["points"][0]["clusters"], expected);
+  EXPECT_EQ(Summary(samples)["points"][1]["clusters"], nullptr);
+  EXPECT_EQ(Summary(samples)["points"][1]["clusters_reason"], "one mode explains the values");
+  for (Sample& sample : samples) sample.process = 0;
+  EXPECT_EQ(Summary(samples)["points"][0]["clusters"]["explained_by"], "build");
+  const std::string csv = SummaryCsv(Summary(samples));
+  EXPECT_THAT(csv, HasSubstr(",10.0;16.0,0.5;0.5,build,,"));
 }
 
 TEST(Summarise, PoolsTheFpr) {
@@ -254,6 +355,54 @@ TEST_F(FloorTest, IsUnknownFarFromAllSizes) {
   EXPECT_TRUE(Floor().is_string());
 }
 
+// A floor on other pages, or by another number of threads, is the floor of something else.
+TEST_F(FloorTest, IsOfTheSamePagesAndThreads) {
+  Add(TouchLines({1000000, 10, 1.0}));
+  EXPECT_EQ(FloorNs(), 1.0);
+  samples_[0].point.pages = Pages::kSmall;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages"));
+  samples_[1].point.pages = Pages::kTransparent;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages"));
+  samples_[1].point.pages = Pages::kSmall;
+  EXPECT_EQ(FloorNs(), 1.0);
+  samples_[0].point.threads = 2;
+  EXPECT_THAT(Floor().get<std::string>(), HasSubstr(" on 4k pages by 2 threads"));
+  samples_[1].point.threads = 2;
+  EXPECT_EQ(FloorNs(), 1.0);
+}
+
+TEST(Summarise, TellsTheMemoryOfTheBuildWhoseSizeItTells) {
+  std::vector<Sample> samples = {MakeSample(0), MakeSample(1, MakePoint(), 1),
+                                 MakeSample(2, MakePoint(), 2)};
+  for (uint64_t i = 0; i < 3; ++i) {
+    FilterFacts& filter = *samples[i].filter;
+    filter.size_bytes = 1000 * (3 - i);
+    filter.allocated_bytes = filter.size_bytes + 64;
+    filter.peak_build_bytes = 1'000'000 * (i + 1);
+    filter.pages = TablePages{{4096, ""}, {4096, ""}, {4096 * i, ""}};
+  }
+  const json entry = Summary(samples)["points"][0];
+  EXPECT_EQ(entry["size_bytes"], 2000);
+  EXPECT_EQ(entry["allocated_bytes"], 2064);
+  EXPECT_EQ(entry["peak_build_bytes_per_key"], 2.0);
+  EXPECT_EQ(entry["huge_page_bytes"], 4096);
+  EXPECT_FALSE(entry.contains("operations_per_second"));
+
+  // Older records, and filters that do not say.
+  const json unknown = Summary({MakeSample()})["points"][0];
+  EXPECT_EQ(unknown["huge_page_bytes_reason"], "not recorded");
+  EXPECT_EQ(unknown["peak_build_bytes_per_key_reason"], "the filter does not say");
+  const json failed =
+      Summary({MakeFailure(SampleStatus::kBuildFailed, "no seed")})["points"][0];
+  EXPECT_EQ(failed["allocated_bytes_reason"], "no filter was built");
+}
+
+TEST(Summarise, ThreadsHaveATotalPerSecond) {
+  Sample sample = Timed(MakePoint(), {0.5, 0.5});
+  sample.point.threads = 4;
+  EXPECT_EQ(Summary({sample})["points"][0]["operations_per_second"], 2e9);
+}
+
 TEST_F(FloorTest, BuildingHasNone) {
   Add(TouchLines({1000000, 10, 1.0}));
   for (Sample& sample : samples_) {
@@ -281,14 +430,20 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
   EXPECT_EQ(
       header,
       "point_id,filter,preset,params.bits_per_key,params.k,params.layout,params.width,keys,"
-      "key_set.kind,mode,fill,negative_share,hashing,target,status,reason,rounds,passes,"
-      "ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
+      "key_set.kind,mode,fill,negative_share,hashing,target,pages,threads,status,reason,rounds,"
+      "passes,ns_per_op.median,ns_per_op.low,ns_per_op.high,ns_per_op.confidence,ns_per_op.min,"
+      "stability.asked_width,stability.width,stability.stable,variance_shares.process,"
+      "variance_shares.build,variance_shares.pass,variance_shares_reason,clusters.centers_ns,"
+      "clusters.shares,clusters.explained_by,clusters_reason,"
       "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
-      "build_ns_per_key,keys_held,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
-      "fpr.queries,filter_digest,answers_digest");
+      "build_ns_per_key,keys_held,allocated_bytes,peak_build_bytes_per_key,huge_page_bytes,"
+      "operations_per_second,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
+      "fpr.queries,filter_digest,answers_digest,allocated_bytes_reason,huge_page_bytes_reason,"
+      "peak_build_bytes_per_key_reason");
   EXPECT_THAT(first,
               HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
-                        "avx2,ok,,2,6,1.375,1.25,1.5,0.96875,1.25,,,,"));
+                        "avx2,,,ok,,2,6,1.375,1.25,1.4375,0.8,1.25,,,,,,,"
+                        "no process has two builds,,,,one mode explains the values,,,"));
   EXPECT_THAT(first, HasSubstr(",0123456789abcdef;0123456789abcdef,"));
   EXPECT_THAT(second, HasSubstr(",ribbon,,9.5,,\"a,\"\"b\"\"\",128,1000000,"));
   EXPECT_THAT(csv, HasSubstr(",skipped,\"needs 8 GiB,\nhas 4\",1,0,,,,,,"));

@@ -5,17 +5,25 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <span>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "filters/hash.h"
+#include "filters/pages.h"
 #include "harness/machine/core_clock.h"
 #include "harness/machine/health.h"
+#include "harness/machine/system_files.h"
+#include "harness/machine/table_pages.h"
 #include "harness/run/measure.h"
+#include "harness/run/threads.h"
 #include "harness/run/verify.h"
 #include "workloads/keys.h"
 #include "workloads/lookups.h"
@@ -98,12 +106,17 @@ class CaseRound {
       (void)work_.type->Build({.hashing = work_.build_hashing}, work_.params, seeds_.filter);
       alive_();
       double build_seconds = 0;
+      std::optional<ScopedPages> pages(work_.pages);
       Result<std::unique_ptr<BuiltFilter>> built = keys.Build(build_seconds, held_);
+      const bool has_tables = ScopedPages::tables() != 0;
+      pages.reset();
       alive_();
-      if (!built) {
-        const bool memory = built.error().starts_with("out of memory");
-        return Fail(memory ? SampleStatus::kOutOfMemory : SampleStatus::kBuildFailed,
-                    built.error());
+      if (!built) return Fail(StatusOf(built.error()), built.error());
+      if (work_.pages && !has_tables) {
+        return Fail(SampleStatus::kSkipped,
+                    fmt::format("{} has no table of its own or takes its memory elsewhere: its "
+                                "pages cannot be chosen",
+                                work_.type->info().name));
       }
       filter_ = std::move(*built);
       NoteFacts(build_seconds);
@@ -139,6 +152,8 @@ class CaseRound {
     try {
       if (!IsLookup(point.mode)) {
         MeasureBuild(sample);
+      } else if (point.threads) {
+        MeasureThreadedLookups(sample);
       } else {
         MeasureLookups(sample);
       }
@@ -214,6 +229,13 @@ class CaseRound {
     std::optional<OwnedStream> all_;
   };
 
+  // Of a build that came to nothing.
+  static SampleStatus StatusOf(std::string_view build_error) {
+    if (build_error.starts_with(kNoHugePages)) return SampleStatus::kSkipped;
+    if (build_error.starts_with("out of memory")) return SampleStatus::kOutOfMemory;
+    return SampleStatus::kBuildFailed;
+  }
+
   void Fail(SampleStatus status, std::string reason) {
     base_.status = status;
     base_.reason = std::move(reason);
@@ -241,6 +263,13 @@ class CaseRound {
     const std::span<const std::byte> table = filter_->Table();
     facts.filter_digest = fmt::format("{:016x}", XXH3_64bits(table.data(), table.size()));
     facts.hash_bits = work_.type->info().hash_bits;
+    const auto known = [](const Fact<uint64_t>& fact) {
+      return fact.known() ? KnownBytes{fact.value(), ""} : KnownBytes{std::nullopt, fact.reason()};
+    };
+    const PagesOfTable pages = ReadPagesOfTable(table, SystemFiles("/"));
+    facts.pages = {.page_bytes = known(pages.page_bytes),
+                   .huge_page_bytes_asked = known(pages.huge_page_bytes_asked),
+                   .huge_page_bytes = known(pages.huge_page_bytes)};
     base_.filter = std::move(facts);
   }
 
@@ -253,18 +282,22 @@ class CaseRound {
     }
     const PresentKeys keys(*this);
     uint64_t failed = 0;
+    std::string last_error = "it held another number of keys";
     HealthProbe health;
     health.Begin();
+    const ScopedPages pages(work_.pages);
     const Measured measured = MeasureTimed(Options(sample.point), [&] {
       double seconds = 0;
       uint64_t held = 0;
-      if (!keys.Build(seconds, held) || held != held_) ++failed;
+      const auto built = keys.Build(seconds, held);
+      if (!built) last_error = built.error();
+      if (!built || held != held_) ++failed;
       return seconds;
     });
     sample.health = health.End();
     if (failed != 0) {
-      sample.status = SampleStatus::kBuildFailed;
-      sample.reason = fmt::format("{} of the timed builds failed", failed);
+      sample.status = StatusOf(last_error);
+      sample.reason = fmt::format("{} of the timed builds failed: {}", failed, last_error);
       return;
     }
     NoteTimes(measured, held_, sample);
@@ -297,6 +330,54 @@ class CaseRound {
     NoteTimes(measured, keys.size(), sample);
   }
 
+  // Threads over the one filter, each with a stream of its own, of which a thread that is measured
+  // alone has the first.
+  void MeasureThreadedLookups(Sample& sample) {
+    const Point& point = sample.point;
+    if (const std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = reason;
+      return;
+    }
+    std::vector<KeyStream> streams;
+    std::vector<uint64_t> expected;
+    uint64_t lookups = 0;
+    for (uint64_t thread = 0; thread < *point.threads; ++thread) {
+      const Stream& stream = StreamOf(*point.negative_share, point.hashing, thread);
+      streams.push_back(stream.keys.stream());
+      expected.push_back(stream.expected_positives);
+      lookups += streams.back().size();
+    }
+    const std::span<const int> cpus =
+        std::span(work_.thread_cpus).first(static_cast<size_t>(*point.threads));
+    HealthProbe health;
+    health.Begin();
+    const MeasuredThreads measured =
+        MeasureThreads(Options(point), cpus, expected, [&](size_t thread) {
+          return filter_->Count(streams[thread], point.mode, point.target);
+        });
+    if (!measured.problem.empty() && measured.slowest.mismatches == 0) {
+      sample.status = SampleStatus::kSkipped;  // nothing was asked
+      sample.reason = measured.problem;
+      return;
+    }
+    sample.health = health.End();
+    PutThreadHealth(measured.usage, sample.health);
+    sample.stream_lookups = lookups;
+    sample.positives = measured.slowest.last_result;
+    sample.positives_expected = std::accumulate(expected.begin(), expected.end(), uint64_t{0});
+    if (!measured.problem.empty()) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = measured.problem;
+      return;
+    }
+    sample.threads = ThreadFacts{.cpus = {cpus.begin(), cpus.end()},
+                                 .fastest_seconds = measured.fastest_seconds,
+                                 .slowest_seconds = measured.slowest.seconds};
+    NoteTimes(measured.slowest, lookups, sample);
+  }
+
+  // `operations` per iteration, of all threads.
   void NoteTimes(const Measured& measured, uint64_t operations, Sample& sample) {
     sample.iterations_per_pass = measured.iterations;
     sample.operations_per_pass = measured.iterations * operations;
@@ -305,11 +386,14 @@ class CaseRound {
       sample.ns_per_op.push_back(seconds * 1e9 / per_pass);
     }
     const std::optional<double> cycles_per_ns = CoreCyclesPerNanosecond();
-    const double fastest = *std::min_element(sample.ns_per_op.begin(), sample.ns_per_op.end());
+    // Of one thread: several answer as many lookups in the time of one.
+    const double fastest = *std::min_element(sample.ns_per_op.begin(), sample.ns_per_op.end()) *
+                           static_cast<double>(sample.point.threads.value_or(1));
     if (cycles_per_ns && !work_.type->info().is_baseline && fastest * *cycles_per_ns < 1) {
       sample.status = SampleStatus::kInvalid;
       sample.reason = fmt::format("{:.3g} ns per operation is below one clock cycle", fastest);
       sample.ns_per_op.clear();
+      sample.threads.reset();
     }
   }
 
@@ -333,14 +417,15 @@ class CaseRound {
     uint64_t expected_positives;
   };
 
-  // Points of a case share their streams: a share and a hashing make one.
-  const Stream& StreamOf(double negative_share, Hashing hashing) {
-    auto& slot = streams_[{negative_share, hashing}];
+  // Points of a case share their streams: a share, a hashing and a thread make one.
+  const Stream& StreamOf(double negative_share, Hashing hashing, uint64_t thread = 0) {
+    auto& slot = streams_[{negative_share, hashing, thread}];
     if (slot == nullptr) {
       const uint64_t lookups = measure_.stream_lookups != 0 ? measure_.stream_lookups
                                                             : DefaultStreamLookups(held_);
       const LookupIndices lookup =
-          MakeLookups(held_, key_set_.size(), lookups, negative_share, seeds_.lookups);
+          MakeLookups(held_, key_set_.size(), lookups, negative_share,
+                      thread == 0 ? seeds_.lookups : Mix64(seeds_.lookups + thread));
       OwnedStream keys(key_set_, hashing, seeds_.hash, lookup.indices.size(),
                        [&](uint64_t i) { return lookup.indices[i]; });
       const uint64_t expected =
@@ -358,7 +443,7 @@ class CaseRound {
   uint64_t held_ = 0;  // keys of the filter: those with an index below it
   Sample base_;        // what all samples of this case and round share
   std::unique_ptr<BuiltFilter> filter_;
-  std::map<std::pair<double, Hashing>, std::unique_ptr<Stream>> streams_;
+  std::map<std::tuple<double, Hashing, uint64_t>, std::unique_ptr<Stream>> streams_;
 };
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace filterbench {
 using nlohmann::json;
 
 json ResolvedSpec(const Spec& spec, const Plan& plan) {
-  const MeasureSpec& measure = plan.measure;
   json points = json::array();
   for (const Point& point : plan.sweep_points) points.push_back(PointToJson(point));
   json plugins = json::array();
@@ -20,19 +19,15 @@ json ResolvedSpec(const Spec& spec, const Plan& plan) {
     plugins.push_back(
         {{"path", plugin.path}, {"xxh3", plugin.digest}, {"filters", plugin.filters}});
   }
-  return {{"name", spec.name},
-          {"description", spec.description},
-          {"source", spec.source.root()},
-          {"measure",
-           {{"seed", measure.seed},
-            {"rounds", measure.rounds},
-            {"passes", measure.passes},
-            {"pass_seconds", measure.pass_seconds},
-            {"stream_lookups", measure.stream_lookups},
-            {"fpr_queries", measure.fpr_queries},
-            {"plugin_seconds", measure.plugin_seconds}}},
-          {"plugins", plugins},
-          {"points", points}};
+  json resolved = {{"name", spec.name},
+                   {"description", spec.description},
+                   {"source", spec.source.root()},
+                   {"measure", MeasureToJson(plan.measure)},
+                   {"plugins", plugins},
+                   {"points", points}};
+  if (!spec.only_filters.empty()) resolved["only_filters"] = spec.only_filters;
+  if (!spec.without_filters.empty()) resolved["without_filters"] = spec.without_filters;
+  return resolved;
 }
 
 std::string SpecHash(const json& resolved_spec) {

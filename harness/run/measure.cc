@@ -95,4 +95,25 @@ Measured MeasureTimed(const MeasureOptions& options, const std::function<double(
   return measured;
 }
 
+Measured MeasurePasses(const MeasureOptions& options,
+                       const std::function<std::optional<double>(uint64_t iterations)>& pass) {
+  Measured measured;
+  if (!pass(1)) return measured;  // untimed, as in MeasureLoop
+  const std::optional<double> one_seconds = pass(1);
+  if (!one_seconds) return measured;
+  const uint64_t iterations = IterationsFor(*one_seconds, options.pass_seconds);
+  bool failed = false;
+  Run(options, /*iterations=*/1, /*manual_time=*/true, measured, [&](benchmark::State& state) {
+    for (auto _ : state) {
+      std::optional<double> seconds;
+      if (!failed) seconds = pass(iterations);
+      failed |= !seconds;
+      state.SetIterationTime(seconds.value_or(0));
+    }
+  });
+  measured.iterations = iterations;
+  if (failed) measured.seconds.clear();
+  return measured;
+}
+
 }  // namespace filterbench

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,12 @@ Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
 // The same for work that must be timed without what surrounds it, such as the destruction of what
 // it made: `iteration` returns the seconds that count.
 Measured MeasureTimed(const MeasureOptions& options, const std::function<double()>& iteration);
+
+// The same for work that is timed as a whole: `pass` does as many iterations as it is given and
+// returns the seconds that count, or nothing where it failed. No further pass is then begun and
+// there are no seconds.
+Measured MeasurePasses(const MeasureOptions& options,
+                       const std::function<std::optional<double>(uint64_t iterations)>& pass);
 
 }  // namespace filterbench
 

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <map>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "harness/process/isolated.h"
 #include "harness/run/case_round.h"
+#include "harness/run/worker.h"
+#include "harness/statistics.h"
 
 namespace filterbench {
 namespace {
@@ -24,184 +22,267 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Measures points of one case in one round, whose code is not ours, in a process of their own. Each
-// sample is handed to `record`; points that crash or do not return become samples that say so.
-class ExternalCaseRound {
- public:
-  ExternalCaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
-                    const std::function<bool()>& should_stop)
-      : work_(work), measure_(measure), round_(round), should_stop_(should_stop) {}
+// What is known of one point so far.
+struct History {
+  // Process -> round -> passes. Processes are known by what their samples say.
+  std::map<uint32_t, std::map<uint32_t, std::vector<double>>> times;
+  std::optional<uint32_t> failed_in;  // the first such round
 
-  // False if it was stopped.
-  template <class Record>
-  bool Measure(std::span<const Point> points, const Record& record) {
-    size_t done = 0;
-    while (done < points.size()) {
-      // Of a process that died: had it prepared the filter, so that the others may be measured?
-      bool prepared = false;
-      const IsolatedResult result = RunIsolated(
-          {.silence_limit_seconds = measure_.plugin_seconds, .should_stop = should_stop_},
-          [&](const SendMessage& send) {
-            MeasureCaseRound(work_, measure_, round_, points.subspan(done),
-                             {.alive = [&] { send(kAlive); },
-                              .prepared = [&] { send(kPrepared); },
-                              .record = [&](const Sample& sample) {
-                                send(SampleToJson(sample).dump());
-                              }});
-          },
-          [&](std::string_view message) {
-            if (message == kAlive) return;
-            prepared = true;
-            if (message == kPrepared || done == points.size()) return;
-            record(Parsed(message, points[done]));
-            ++done;
-          });
-      if (result.end == IsolatedEnd::kStopped) return false;
-      if (result.end == IsolatedEnd::kDone || done == points.size()) {
-        // Done before all samples came: something wrote where it should not.
-        for (; done < points.size(); ++done) {
-          record(Failed(points[done], SampleStatus::kCrashed, "its process sent no sample"));
-        }
-        return true;
-      }
-      const SampleStatus status = result.end == IsolatedEnd::kTimedOut ? SampleStatus::kTimedOut
-                                                                       : SampleStatus::kCrashed;
-      const bool give_up = !prepared || status == SampleStatus::kTimedOut;
-      record(
-          Failed(points[done], status,
-                 (prepared ? "while it was measured it " : "while it was built or verified it ") +
-                     result.reason));
-      ++done;
-      for (; give_up && done < points.size(); ++done) {
-        record(Failed(points[done], status, "not tried: another point of the filter " +
-                                                 result.reason));
+  NestedValues ValuesBefore(uint64_t end_round) const {
+    NestedValues values;
+    for (const auto& [process, builds] : times) {
+      values.emplace_back();
+      for (const auto& [round, passes] : builds) {
+        if (round < end_round) values.back().push_back(passes);
       }
     }
-    return true;
+    return values;
+  }
+};
+
+class Runner {
+ public:
+  Runner(const Plan& plan, RunDirectory& directory, const RunOptions& options)
+      : plan_(plan), measure_(plan.measure), directory_(directory), options_(options) {}
+
+  Result<RunOutcome> Execute() {
+    if (const auto error = ReadEarlier()) return *error;
+    if (const auto error = RecordSkipped()) return *error;
+    for (uint64_t process = 0; process < measure_.max_processes; ++process) {
+      const std::vector<Task> tasks = TasksOf(process);
+      seconds_to_come_ = 0;
+      for (const Task& task : tasks) seconds_to_come_ += Seconds(task);
+      if (process < measure_.processes) {
+        seconds_to_come_ += plan_.seconds_of_round() * static_cast<double>(measure_.rounds) *
+                            static_cast<double>(measure_.processes - 1 - process);
+      }
+      process_ = process;
+      if (const auto error = Do(tasks)) return *error;
+      if (outcome_.interrupted) break;
+    }
+    return outcome_;
   }
 
  private:
-  // Messages of the child besides samples.
-  static constexpr std::string_view kAlive = "alive";
-  static constexpr std::string_view kPrepared = "prepared";
-
-  Sample Failed(const Point& point, SampleStatus status, std::string reason) const {
-    Sample sample;
-    sample.point = point;
-    sample.round = static_cast<uint32_t>(round_);
-    sample.seed = BuildSeed(measure_.seed, round_);
-    sample.status = status;
-    sample.reason = std::move(reason);
-    return sample;
+  static std::string SizeKey(const Point& point) {
+    return fmt::format("{} {}", point.filter, point.params.dump());
   }
 
-  Sample Parsed(std::string_view message, const Point& point) const {
-    const nlohmann::json json = nlohmann::json::parse(message, nullptr, false);
-    Result<Sample> sample = json.is_discarded() ? Error{"no JSON"} : SampleFromJson(json);
-    if (!sample || !(sample->point == point)) {
-      return Failed(point, SampleStatus::kCrashed,
-                    "its process sent what is no sample of this point");
+  double Seconds(const Task& task) const {
+    return task.work->seconds * static_cast<double>(task.points.size()) /
+           static_cast<double>(task.work->points.size());
+  }
+
+  std::optional<Error> ReadEarlier() {
+    const Result<SamplesFile> earlier = directory_.ReadSamples();
+    if (!earlier) return Error{earlier.error()};
+    for (const Sample& sample : earlier->samples) {
+      reused_.emplace(PointId(sample.point), sample.round);
+      Remember(sample);
+      sequence_ = std::max(sequence_, sample.sequence + 1);
+      next_worker_ = std::max(next_worker_, sample.process.value_or(sample.round) + 1);
     }
-    return std::move(*sample);
+    outcome_.samples_reused = earlier->samples.size();
+    samples_done_ = earlier->samples.size();
+    return std::nullopt;
   }
 
-  const Case& work_;
+  void Remember(const Sample& sample) {
+    History& history = histories_[PointId(sample.point)];
+    if (sample.status == SampleStatus::kOk) {
+      history.times[sample.process.value_or(sample.round)][sample.round] = sample.ns_per_op;
+    } else {
+      history.failed_in = std::min(history.failed_in.value_or(sample.round), sample.round);
+    }
+    if (sample.status == SampleStatus::kOutOfMemory) {
+      const uint64_t keys = sample.point.keys;
+      const auto [found, is_new] = out_of_memory_.emplace(SizeKey(sample.point), keys);
+      if (!is_new) found->second = std::min(found->second, keys);
+    }
+  }
+
+  std::optional<Error> Record(Sample sample) {
+    sample.sequence = sequence_++;
+    sample.time_utc = FormatUtc(std::chrono::system_clock::now());
+    Remember(sample);
+    ++outcome_.samples_measured;
+    ++samples_done_;
+    if (auto error = directory_.AppendSample(sample)) return error;
+    // What a loss of power may cost, against what waiting for the disk would do to the machine.
+    constexpr double kSecondsBetweenSyncs = 5;
+    if (SecondsSince(synced_) < kSecondsBetweenSyncs) return std::nullopt;
+    synced_ = Clock::now();
+    return directory_.SyncSamples();
+  }
+
+  std::optional<Error> RecordSkipped() {
+    for (const SkippedPoint& skipped : plan_.skipped) {
+      if (reused_.contains({PointId(skipped.point), 0})) continue;
+      Sample sample;
+      sample.point = skipped.point;
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = skipped.reason;
+      if (auto error = Record(std::move(sample))) return error;
+    }
+    return std::nullopt;
+  }
+
+  // Whether a process is to measure the point: all do that every point gets, others only if it is
+  // not known well enough by those before. Samples of its own rounds do not count, so that a run
+  // that was resumed measures the same.
+  bool IsOpen(const Point& point, uint64_t process) const {
+    const auto found = histories_.find(PointId(point));
+    if (found == histories_.end()) return true;
+    const History& history = found->second;
+    const uint64_t first_round = process * measure_.rounds;
+    if (history.failed_in && *history.failed_in < first_round) return false;
+    if (process < measure_.processes) return true;
+    if (!measure_.width) return false;
+    const auto judged = Judge(history.ValuesBefore(first_round), *measure_.width);
+    return judged && !judged->stable;
+  }
+
+  // What a process has to do, without what the directory holds.
+  std::vector<Task> TasksOf(uint64_t process) const {
+    std::vector<Task> tasks;
+    for (uint64_t build = 0; build < measure_.rounds; ++build) {
+      const uint64_t round = process * measure_.rounds + build;
+      for (const size_t index : VisitOrder(plan_.cases.size(), measure_.seed, round)) {
+        const Case& work = plan_.cases[index];
+        Task task{&work, round, {}};
+        for (const size_t p : VisitOrder(work.points.size(), measure_.seed + index, round)) {
+          const Point& point = work.points[p];
+          if (reused_.contains({PointId(point), static_cast<uint32_t>(round)})) continue;
+          if (IsOpen(point, process)) task.points.push_back(point);
+        }
+        if (!task.points.empty()) tasks.push_back(std::move(task));
+      }
+    }
+    return tasks;
+  }
+
+  bool RanOutOfMemoryBefore(const Case& work) const {
+    const auto found = out_of_memory_.find(SizeKey(work.points.front()));
+    return found != out_of_memory_.end() && work.keys >= found->second;
+  }
+
+  std::optional<Error> RecordTooLarge(const Task& task, size_t points_done) {
+    for (size_t i = points_done; i < task.points.size(); ++i) {
+      Sample sample;
+      sample.point = task.points[i];
+      sample.round = static_cast<uint32_t>(task.round);
+      sample.seed = BuildSeed(measure_.seed, task.round);
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = fmt::format("ran out of memory before with {} keys",
+                                  out_of_memory_.at(SizeKey(task.points[i])));
+      if (auto error = Record(std::move(sample))) return error;
+    }
+    return std::nullopt;
+  }
+
+  // How many of the tasks one worker gets. Code that is not ours gets one of its own, so that what it
+  // breaks is broken for nobody else.
+  static size_t TasksOfOneWorker(std::span<const Task> tasks) {
+    if (tasks.front().work->type->is_external()) return 1;
+    size_t count = 1;
+    while (count < tasks.size() && !tasks[count].work->type->is_external()) ++count;
+    return count;
+  }
+
+  std::optional<Error> Do(std::span<const Task> tasks) {
+    size_t points_done = 0;  // of the first task
+    while (!tasks.empty()) {
+      if (options_.should_stop()) {
+        outcome_.interrupted = true;
+        return std::nullopt;
+      }
+      if (RanOutOfMemoryBefore(*tasks.front().work)) {
+        if (auto error = RecordTooLarge(tasks.front(), points_done)) return error;
+        seconds_to_come_ -= Seconds(tasks.front());
+        tasks = tasks.subspan(1);
+        points_done = 0;
+        continue;
+      }
+      const std::span<const Task> chunk = tasks.first(TasksOfOneWorker(tasks));
+      std::optional<Error> error;
+      bool out_of_memory = false;
+      const uint32_t worker = next_worker_++;
+      size_t task = 0;
+      size_t point = points_done;
+      Show(chunk[0]);
+      const Result<WorkerResult> result = RunWorker(
+          chunk, points_done, measure_,
+          {.start_anew = options_.start_anew,
+           .cpu = options_.cpu,
+           // Larger sizes must not be tried: a new worker gets what is left.
+           .should_stop = [&] { return error || out_of_memory || options_.should_stop(); }},
+          [&](Sample sample) {
+            if (error) return;
+            sample.process = worker;
+            out_of_memory |= sample.status == SampleStatus::kOutOfMemory;
+            error = Record(std::move(sample));
+            const double seconds = Seconds(chunk[task]) /
+                                   static_cast<double>(chunk[task].points.size());
+            seconds_to_come_ -= seconds;
+            estimated_seconds_done_ += seconds;
+            if (++point == chunk[task].points.size()) {
+              ++task;
+              point = 0;
+            }
+            if (task < chunk.size()) Show(chunk[task]);
+          });
+      if (error) return error;
+      if (!result) return Error{result.error()};
+      if (result->end == WorkerEnd::kStopped && !out_of_memory) {
+        outcome_.interrupted = true;
+        return std::nullopt;
+      }
+      tasks = tasks.subspan(result->tasks_done);
+      points_done = result->points_done;
+    }
+    return std::nullopt;
+  }
+
+  void Show(const Task& task) const {
+    // The estimate is corrected by how it went so far.
+    const double pace = estimated_seconds_done_ > 0
+                            ? SecondsSince(start_) / estimated_seconds_done_
+                            : 1;
+    const uint64_t certain = plan_.points() * measure_.rounds *
+                                 std::max(measure_.processes, process_ + 1) +
+                             plan_.skipped.size();
+    options_.on_progress({.samples_done = samples_done_,
+                          .samples_total = std::max(certain, samples_done_),
+                          .seconds_left = std::max(0.0, seconds_to_come_) * pace,
+                          .process = process_,
+                          .now = fmt::format("{} {} keys", task.points[0].filter,
+                                             task.points[0].keys)});
+  }
+
+  const Plan& plan_;
   const MeasureSpec& measure_;
-  uint64_t round_;
-  const std::function<bool()>& should_stop_;
+  RunDirectory& directory_;
+  const RunOptions& options_;
+  RunOutcome outcome_;
+  std::set<std::pair<std::string, uint32_t>> reused_;  // point, round
+  std::map<std::string, History> histories_;           // by point
+  std::map<std::string, uint64_t> out_of_memory_;      // SizeKey -> least keys
+  uint64_t sequence_ = 0;
+  uint32_t next_worker_ = 0;
+
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point synced_ = start_;
+  uint64_t process_ = 0;
+  uint64_t samples_done_ = 0;
+  double seconds_to_come_ = 0;         // estimated, of what is to come for certain
+  double estimated_seconds_done_ = 0;  // of what this process has done
 };
 
 }  // namespace
 
 Result<RunOutcome> ExecutePlan(const Plan& plan, RunDirectory& directory,
                                const RunOptions& options) {
-  RunOutcome outcome;
-  const Result<SamplesFile> earlier = directory.ReadSamples();
-  if (!earlier) return Error{earlier.error()};
-  std::set<std::pair<std::string, uint32_t>> done;
-  uint64_t sequence = 0;
-  for (const Sample& sample : earlier->samples) {
-    done.emplace(PointId(sample.point), sample.round);
-    sequence = std::max(sequence, sample.sequence + 1);
-  }
-
-  const auto start = Clock::now();
-  const uint64_t total = (plan.points() * plan.measure.rounds) + plan.skipped.size();
-  uint64_t at = 0;
-
-  const auto record = [&](Sample& sample) -> std::optional<Error> {
-    sample.sequence = sequence++;
-    sample.time_utc = FormatUtc(std::chrono::system_clock::now());
-    ++outcome.samples_measured;
-    return directory.AppendSample(sample);
-  };
-
-  for (const SkippedPoint& skipped : plan.skipped) {
-    ++at;
-    if (done.contains({PointId(skipped.point), 0})) continue;
-    Sample sample;
-    sample.point = skipped.point;
-    sample.status = SampleStatus::kSkipped;
-    sample.reason = skipped.reason;
-    if (const auto error = record(sample)) return *error;
-  }
-
-  for (uint64_t round = 0; round < plan.measure.rounds; ++round) {
-    for (const size_t index : VisitOrder(plan.cases.size(), plan.measure.seed, round)) {
-      const Case& work = plan.cases[index];
-      std::vector<Point> missing;
-      for (const size_t p : VisitOrder(work.points.size(), plan.measure.seed + index, round)) {
-        if (done.contains({PointId(work.points[p]), static_cast<uint32_t>(round)})) {
-          ++outcome.samples_reused;
-          ++at;
-        } else {
-          missing.push_back(work.points[p]);
-        }
-      }
-      if (missing.empty()) continue;
-      const auto show = [&] {
-        options.on_progress(
-            {.samples_done = at,
-             .samples_total = total,
-             .seconds = SecondsSince(start),
-             .now = fmt::format("{} {} keys", work.points[0].filter, work.points[0].keys)});
-      };
-      const auto stopped = [&] {
-        outcome.interrupted = options.should_stop();
-        return outcome.interrupted;
-      };
-      if (stopped()) return outcome;
-      show();
-      if (work.type->is_external()) {
-        std::optional<Error> error;
-        const std::function<bool()> should_stop = [&] {
-          return error.has_value() || options.should_stop();
-        };
-        ExternalCaseRound external(work, plan.measure, round, should_stop);
-        const bool finished = external.Measure(missing, [&](Sample sample) {
-          ++at;
-          if (!error) error = record(sample);
-          show();
-        });
-        if (error) return *error;
-        if (!finished) {
-          outcome.interrupted = true;
-          return outcome;
-        }
-        continue;
-      }
-      std::optional<Error> error;
-      MeasureCaseRound(work, plan.measure, round, missing, {.record = [&](Sample sample) {
-                         if (error || stopped()) return;
-                         ++at;
-                         error = record(sample);
-                         show();
-                       }});
-      if (error) return *error;
-      if (outcome.interrupted) return outcome;
-    }
-  }
-  return outcome;
+  return Runner(plan, directory, options).Execute();
 }
 
 }  // namespace filterbench

@@ -23,6 +23,8 @@ class LocatedJson {
   static Result<LocatedJson> ReadFile(const std::string& path);
 
   const nlohmann::json& root() const { return root_; }
+  // Changes the content; what is new has the line of what it stands in.
+  nlohmann::json& mutable_root() { return root_; }
 
   // "specs/quick.json:12: sweeps[0].keys: problem", for a field by its JSON pointer
   // ("/sweeps/0/keys"). Where the problem starts with a name of its own, as in

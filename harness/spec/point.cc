@@ -85,6 +85,8 @@ nlohmann::json PointToJson(const Point& point) {
   // Left out where they are nothing, as in records older than the fields: the identity is the same.
   if (point.fill) json["fill"] = *point.fill;
   if (point.preset) json["preset"] = *point.preset;
+  if (point.pages) json["pages"] = kPagesNames[static_cast<size_t>(*point.pages)];
+  if (point.threads) json["threads"] = *point.threads;
   return json;
 }
 
@@ -124,6 +126,21 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
   if (const auto fill = json.find("fill"); fill != json.end()) {
     if (!fill->is_number()) return Error{"point.fill: must be a number"};
     point.fill = fill->get<double>();
+  }
+  if (const auto pages = json.find("pages"); pages != json.end()) {
+    const Result<size_t> index = IndexOf("point.pages", *pages, kPagesNames);
+    if (!index) return Error{index.error()};
+    point.pages = static_cast<Pages>(*index);
+  }
+  if (const auto threads = json.find("threads"); threads != json.end()) {
+    if (!threads->is_number_unsigned() || *threads < 2) {
+      return Error{"point.threads: must be a whole number, 2 or more"};
+    }
+    if (!MayHaveThreads(point.mode)) {
+      return Error{fmt::format("point.threads: mode {} has one thread",
+                               kModeNames[static_cast<size_t>(point.mode)])};
+    }
+    point.threads = threads->get<uint64_t>();
   }
   return point;
 }

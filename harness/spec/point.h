@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "filters/pages.h"
 #include "filters/result.h"
 #include "workloads/keys.h"
 
@@ -29,6 +30,11 @@ inline constexpr std::string_view kModeNames[] = {"build",   "lookup_batched",  
 
 // Whether a mode asks keys, so that it has a share of negatives.
 constexpr bool IsLookup(Mode mode) { return mode != Mode::kBuild && mode != Mode::kOverfill; }
+
+// Whether a mode can be asked of several threads at once.
+constexpr bool MayHaveThreads(Mode mode) {
+  return mode == Mode::kLookupBatched || mode == Mode::kLookupSingle;
+}
 
 enum class Hashing {
   kPrehashed,  // the stream holds hashes
@@ -50,6 +56,12 @@ struct Point {
   std::optional<double> negative_share;  // absent keys over lookups; only where IsLookup(mode)
   Hashing hashing = Hashing::kPrehashed;
   std::string target;
+  // Of the filter's tables (filters/pages.h). Nothing: those of 2 MiB and more ask for transparent
+  // huge pages, smaller ones come from the heap.
+  std::optional<Pages> pages = std::nullopt;
+  // How many threads look keys up in the one filter at the same time, 2 or more; only where
+  // MayHaveThreads(mode). Nothing: one.
+  std::optional<uint64_t> threads = std::nullopt;
 
   bool operator==(const Point&) const = default;
 };

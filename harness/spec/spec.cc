@@ -16,6 +16,12 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMaxFill = 100;
+constexpr uint64_t kMaxThreads = 65536;
+
+// Names of a sweep's `pages`: to leave the choice to the tables, then those of kPagesNames.
+constexpr std::string_view kPagesChoices[] = {"default", kPagesNames[0], kPagesNames[1],
+                                              kPagesNames[2]};
+static_assert(std::size(kPagesNames) == 3);
 
 // Reads one object of a spec field by field and keeps the first error. Fields that are left over
 // are unknown: Finish reports them with the nearest valid name.
@@ -148,7 +154,21 @@ auto NameReader(ObjectReader& reader, std::string_view what,
 std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure) {
   ObjectReader reader(source, "/measure");
   reader.Whole("seed", 0, UINT64_MAX >> 1, measure.seed);
+  reader.Whole("processes", 1, 1000, measure.processes);
+  measure.max_processes = std::max(measure.max_processes, measure.processes);
+  reader.Whole("max_processes", 1, 1000, measure.max_processes);
+  if (measure.max_processes < measure.processes) {
+    reader.Refuse("max_processes", fmt::format("must be at least processes, which is {}",
+                                               measure.processes));
+  }
   reader.Whole("rounds", 1, 1000, measure.rounds);
+  if (const json* width = reader.Find("width"); width != nullptr && width->is_null()) {
+    measure.width = std::nullopt;
+  } else {
+    double asked = *measure.width;
+    reader.Number("width", 1e-4, 1, asked);
+    measure.width = asked;
+  }
   reader.Whole("passes", 1, 10000, measure.passes);
   reader.Number("pass_seconds", 0, 3600, measure.pass_seconds);
   reader.Whole("stream_lookups", 0, uint64_t{1} << 32, measure.stream_lookups);
@@ -157,7 +177,7 @@ std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure
                                     "the branch predictor");
   }
   reader.Whole("fpr_queries", 1000, uint64_t{1} << 40, measure.fpr_queries);
-  reader.Number("plugin_seconds", 0.1, 1e6, measure.plugin_seconds);
+  reader.Number("point_seconds", 0.1, 1e6, measure.point_seconds);
   return reader.Finish();
 }
 
@@ -188,6 +208,8 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
   sweep.negative_shares = {1.0};
   sweep.hashings = {Hashing::kPrehashed};
   sweep.targets = {"best"};
+  sweep.pages = {std::nullopt};
+  sweep.threads = {1};
 
   const json* filters = reader.Find("filters");
   if (filters == nullptr || !(filters->is_object() || filters->is_array()) || filters->empty()) {
@@ -246,10 +268,46 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
                 reader.RefuseAt(at, "must be a string");
                 return std::nullopt;
               });
+  const auto pages_choice = NameReader<size_t>(reader, "kind of pages", kPagesChoices);
+  reader.List("pages", sweep.pages,
+              [&](const json& value,
+                  const std::string& at) -> std::optional<std::optional<Pages>> {
+                const std::optional<size_t> choice = pages_choice(value, at);
+                if (!choice) return std::nullopt;
+                if (*choice == 0) return std::optional<Pages>();
+                return static_cast<Pages>(*choice - 1);
+              });
+  reader.List("threads", sweep.threads,
+              [&](const json& value, const std::string& at) -> std::optional<uint64_t> {
+                const auto whole = ObjectReader::AsWhole(value, 1, kMaxThreads);
+                if (!whole) {
+                  reader.RefuseAt(at, fmt::format("must be a whole number in 1..{}", kMaxThreads));
+                }
+                return whole;
+              });
   return reader.Finish();
 }
 
 }  // namespace
+
+json MeasureToJson(const MeasureSpec& measure) {
+  return {{"seed", measure.seed},
+          {"processes", measure.processes},
+          {"max_processes", measure.max_processes},
+          {"rounds", measure.rounds},
+          {"passes", measure.passes},
+          {"width", measure.width ? json(*measure.width) : json()},
+          {"pass_seconds", measure.pass_seconds},
+          {"stream_lookups", measure.stream_lookups},
+          {"fpr_queries", measure.fpr_queries},
+          {"point_seconds", measure.point_seconds}};
+}
+
+Result<MeasureSpec> ParseMeasure(const LocatedJson& source) {
+  MeasureSpec measure;
+  if (const auto error = ReadMeasure(source, measure)) return *error;
+  return measure;
+}
 
 Result<Spec> ParseSpec(LocatedJson source, std::string name) {
   Spec spec{.name = std::move(name),
@@ -257,7 +315,9 @@ Result<Spec> ParseSpec(LocatedJson source, std::string name) {
             .plugins = {},
             .measure = {},
             .sweeps = {},
-            .source = std::move(source)};
+            .source = std::move(source),
+            .only_filters = {},
+            .without_filters = {}};
   ObjectReader reader(spec.source, "");
   reader.String("description", spec.description);
   reader.List("plugins", spec.plugins,
@@ -285,7 +345,7 @@ Result<Spec> ParseSpec(LocatedJson source, std::string name) {
   return spec;
 }
 
-Result<Spec> ReadSpec(const std::string& path_or_name) {
+Result<Spec> ReadSpec(const std::string& path_or_name, const SpecChanges& changes) {
   namespace fs = std::filesystem;
   std::string path = path_or_name;
   if (path.find('/') == std::string::npos && !path.ends_with(".json")) {
@@ -302,7 +362,10 @@ Result<Spec> ReadSpec(const std::string& path_or_name) {
   }
   Result<LocatedJson> source = LocatedJson::ReadFile(path);
   if (!source) return Error{source.error()};
-  return ParseSpec(std::move(*source), fs::path(path).stem().string());
+  if (const auto error = Apply(changes, *source)) return *error;
+  Result<Spec> spec = ParseSpec(std::move(*source), fs::path(path).stem().string());
+  if (!spec && !changes.empty()) return Error{"as changed on the command line: " + spec.error()};
+  return spec;
 }
 
 }  // namespace filterbench

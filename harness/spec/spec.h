@@ -6,29 +6,40 @@
 // (harness/plan/plan.h), which reports by the same lines.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "filters/result.h"
+#include "harness/spec/changes.h"
 #include "harness/spec/located_json.h"
 #include "harness/spec/point.h"
 
 namespace filterbench {
 
-// How each point is measured.
+// How each point is measured. Repetition has three levels: processes (fresh starts of the program),
+// in each of them builds with fresh seeds, over each build timed passes.
 struct MeasureSpec {
   uint64_t seed = 1;
-  uint64_t rounds = 3;               // each round builds every filter anew with a fresh seed
-  uint64_t passes = 5;               // timed passes per point and round
+  uint64_t processes = 3;      // at least, for every point
+  uint64_t max_processes = 9;  // for points whose interval is wider than `width`
+  uint64_t rounds = 2;         // builds per process
+  uint64_t passes = 5;         // timed passes per build
+  // Asked of a point: the width of the 95 % interval of its median over the median. Points that do
+  // not reach it within `max_processes` are unstable. Nothing: no width is asked.
+  std::optional<double> width = 0.02;
   double pass_seconds = 0.02;        // shortest pass: whole streams until then
   uint64_t stream_lookups = 0;       // 0: workloads/lookups.h decides by the number of keys
-  uint64_t fpr_queries = 1'000'000;  // absent keys asked per filter and round
-  // How long a filter of a plug-in may take to be built, to be verified, or to be measured at one
-  // point.
-  double plugin_seconds = 600;
+  uint64_t fpr_queries = 1'000'000;  // absent keys asked per filter and build
+  // How long a filter may take to be built, to be verified, or to be measured at one point.
+  double point_seconds = 600;
+
+  bool operator==(const MeasureSpec&) const = default;
 };
+
+nlohmann::json MeasureToJson(const MeasureSpec& measure);
 
 // One filter of a sweep with lists of values for its parameters, or a preset, which has its own.
 struct FilterEntry {
@@ -54,6 +65,9 @@ struct SweepSpec {
   std::vector<double> negative_shares;
   std::vector<Hashing> hashings;
   std::vector<std::string> targets;  // "best", "all", "scalar", or a name
+  // In the spec "default" for nothing, or a name of kPagesNames.
+  std::vector<std::optional<Pages>> pages;
+  std::vector<uint64_t> threads;
   std::string pointer;               // where it stands in the file, for errors
 };
 
@@ -64,12 +78,17 @@ struct Spec {
   MeasureSpec measure;
   std::vector<SweepSpec> sweeps;
   LocatedJson source;
+  // What SelectFilters (harness/plan/select.h) was asked for.
+  std::vector<std::string> only_filters;
+  std::vector<std::string> without_filters;
 };
 
 // A spec by the path of its file, or by its name among workloads/specs ("quick"). Errors name file,
 // line and field.
-Result<Spec> ReadSpec(const std::string& path_or_name);
+Result<Spec> ReadSpec(const std::string& path_or_name, const SpecChanges& changes = {});
 Result<Spec> ParseSpec(LocatedJson source, std::string name);
+// The field `measure` of `source`.
+Result<MeasureSpec> ParseMeasure(const LocatedJson& source);
 
 }  // namespace filterbench
 

@@ -35,6 +35,20 @@ TEST(ParseSpec, CommentsExponentsAndSingleValuesAreAllowed) {
   EXPECT_EQ(spec->sweeps[0].modes, std::vector<Mode>{Mode::kLatency});
 }
 
+TEST(ParseSpec, PagesAndThreads) {
+  const Result<Spec> plain = Parse(R"({"sweeps": [{"filters": {"a": {}}}]})");
+  ASSERT_TRUE(plain) << plain.error();
+  EXPECT_EQ(plain->sweeps[0].pages, std::vector<std::optional<Pages>>{std::nullopt});
+  EXPECT_EQ(plain->sweeps[0].threads, std::vector<uint64_t>{1});
+  const Result<Spec> spec = Parse(R"({"sweeps": [{"filters": {"a": {}},
+      "pages": ["default", "4k", "thp", "hugetlb"], "threads": [1, 2]}]})");
+  ASSERT_TRUE(spec) << spec.error();
+  EXPECT_EQ(spec->sweeps[0].pages,
+            (std::vector<std::optional<Pages>>{std::nullopt, Pages::kSmall, Pages::kTransparent,
+                                               Pages::kHugetlb}));
+  EXPECT_EQ(spec->sweeps[0].threads, (std::vector<uint64_t>{1, 2}));
+}
+
 struct BadSpec {
   const char* name;
   const char* text;
@@ -120,6 +134,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"mixed\", "
                 "\"length_bytes\": 9}]}]}",
                 "my.json:2: sweeps[0].key_sets[0]: ", "length_bytes"},
+        BadSpec{"UnknownPages",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"pages\": [\"4k\", \"hugetbl\"]}]}",
+                "my.json:2: sweeps[0].pages[1]: ", "did you mean 'hugetlb'?"},
+        BadSpec{"PagesTwice",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n"
+                "\"pages\": [\"default\", \"default\"]}]}",
+                "my.json:2: sweeps[0].pages[1]: ", "stands twice"},
+        BadSpec{"ThreadsNone", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"threads\": [2, 0]}]}",
+                "my.json:2: sweeps[0].threads[1]: ", "whole number in 1.."},
+        BadSpec{"ThreadsFraction",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"threads\": 1.5}]}",
+                "my.json:2: sweeps[0].threads: ", "whole number in 1.."},
         BadSpec{"Rounds", "{\"sweeps\": [{}], \"measure\": {\n\"rounds\": 0}}",
                 "my.json:2: measure.rounds: ", "1..1000"},
         BadSpec{"PassSeconds", "{\"sweeps\": [{}], \"measure\": {\n\"pass_seconds\": \"1s\"}}",

@@ -1,0 +1,253 @@
+// What a case in a round does about pages and threads.
+
+#include "harness/run/case_round.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "filters/table.h"
+#include "harness/machine/cpu_affinity.h"
+
+namespace filterbench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr uint64_t kKeys = 400'000;  // at 10 bits per key a table below 2 MiB
+
+const FilterType& TypeOf(const std::string& name) {
+  const Result<const FilterType*> type = FindFilterType(name);
+  EXPECT_TRUE(type) << type.error();
+  return **type;
+}
+
+MeasureSpec QuickMeasure() {
+  MeasureSpec measure;
+  measure.passes = 2;
+  measure.pass_seconds = 0.0005;
+  measure.stream_lookups = 8192;
+  measure.fpr_queries = 20'000;
+  return measure;
+}
+
+struct Asked {
+  std::vector<Mode> modes = {Mode::kLookupBatched};
+  std::optional<Pages> pages;
+  std::optional<uint64_t> threads;
+  Hashing hashing = Hashing::kPrehashed;
+};
+
+Case CaseOf(const FilterType& type, const Asked& asked) {
+  const Result<KeySet> key_set = KeySet::Open({}, KeySeed(1));
+  EXPECT_TRUE(key_set) << key_set.error();
+  const Result<nlohmann::json> params = type.CompleteParams(nlohmann::json::object());
+  EXPECT_TRUE(params) << params.error();
+  Case work{.type = &type, .params = *params, .keys = kKeys, .key_set = *key_set,
+            .fill = std::nullopt, .pages = asked.pages, .thread_cpus = AllowedCpus()};
+  for (const Mode mode : asked.modes) {
+    work.points.push_back({.filter = std::string(type.info().name),
+                           .params = *params,
+                           .keys = kKeys,
+                           .mode = mode,
+                           .negative_share = IsLookup(mode) ? std::optional(0.5) : std::nullopt,
+                           .hashing = asked.hashing,
+                           .target = std::string(type.targets().front()),
+                           .pages = asked.pages,
+                           .threads = MayHaveThreads(mode) ? asked.threads : std::nullopt});
+  }
+  return work;
+}
+
+std::vector<Sample> SamplesOf(const Case& work) {
+  std::vector<Sample> samples;
+  MeasureCaseRound(work, QuickMeasure(), 0, work.points,
+                   {.record = [&](Sample sample) {
+                     sample.time_utc = "2026-11-30T15:20:01.123Z";
+                     // What is recorded must be what the schema allows.
+                     const Result<Sample> read = SampleFromJson(SampleToJson(sample));
+                     EXPECT_TRUE(read) << read.error();
+                     samples.push_back(std::move(sample));
+                   }});
+  EXPECT_EQ(samples.size(), work.points.size());
+  return samples;
+}
+
+TEST(CaseRoundPages, AnswersAndBytesAreTheSameOnAllPages) {
+  const std::vector<Mode> modes = {Mode::kBuild, Mode::kLookupBatched};
+  const std::vector<Sample> plain = SamplesOf(CaseOf(TypeOf("blocked_bloom"), {.modes = modes}));
+  for (const Pages pages : {Pages::kSmall, Pages::kTransparent}) {
+    const auto samples =
+        SamplesOf(CaseOf(TypeOf("blocked_bloom"), {.modes = modes, .pages = pages}));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Sample& sample = samples[i];
+      EXPECT_EQ(sample.status, SampleStatus::kOk) << sample.reason;
+      ASSERT_TRUE(sample.filter && sample.filter->pages);
+      EXPECT_EQ(sample.filter->filter_digest, plain[i].filter->filter_digest);
+      EXPECT_EQ(sample.filter->answers_digest, plain[i].filter->answers_digest);
+      const KnownBytes& asked = sample.filter->pages->huge_page_bytes_asked;
+      const KnownBytes& obtained = sample.filter->pages->huge_page_bytes;
+      if (!asked.bytes) GTEST_SKIP() << asked.reason;
+      EXPECT_EQ(*asked.bytes, pages == Pages::kSmall ? 0 : uint64_t{2} << 20);
+      ASSERT_TRUE(obtained.bytes) << obtained.reason;
+      EXPECT_LE(*obtained.bytes, *asked.bytes);
+    }
+  }
+}
+
+TEST(CaseRoundPages, WithoutReservedPagesAPointIsSkippedWithTheCommand) {
+  {
+    const ScopedPages scope(Pages::kHugetlb);
+    if (AlignedTable::Allocate(kKeys * 10 / 8)) GTEST_SKIP() << "huge pages are reserved here";
+  }
+  const auto samples = SamplesOf(
+      CaseOf(TypeOf("blocked_bloom"),
+             {.modes = {Mode::kBuild, Mode::kLookupBatched}, .pages = Pages::kHugetlb}));
+  for (const Sample& sample : samples) {
+    EXPECT_EQ(sample.status, SampleStatus::kSkipped);
+    EXPECT_THAT(sample.reason, StartsWith("no huge pages reserved: "));
+  }
+}
+
+// A filter that takes its memory by itself must not stand in a record as one on chosen pages.
+TEST(CaseRoundPages, WhatHasNoTableOfOursIsSkipped) {
+  for (const Sample& sample :
+       SamplesOf(CaseOf(TypeOf("hash_only"), {.pages = Pages::kSmall}))) {
+    EXPECT_EQ(sample.status, SampleStatus::kSkipped);
+    EXPECT_THAT(sample.reason, HasSubstr("pages cannot be chosen"));
+  }
+}
+
+TEST(CaseRoundThreads, EachAsksItsOwnStreamOfTheOneFilter) {
+  if (AllowedCpus().size() < 2) GTEST_SKIP() << "there is one CPU";
+  const std::vector<int> before = AllowedCpus();
+  for (const Hashing hashing : {Hashing::kPrehashed, Hashing::kXxh3U64}) {
+    const std::vector<Mode> modes = {Mode::kLookupBatched, Mode::kLookupSingle};
+    const Case work = CaseOf(TypeOf("blocked_bloom"),
+                             {.modes = modes, .threads = 2, .hashing = hashing});
+    const auto alone =
+        SamplesOf(CaseOf(TypeOf("blocked_bloom"), {.modes = modes, .hashing = hashing}));
+    const auto samples = SamplesOf(work);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Sample& sample = samples[i];
+      ASSERT_EQ(sample.status, SampleStatus::kOk) << sample.reason;
+      EXPECT_EQ(sample.stream_lookups, 2 * *alone[i].stream_lookups);
+      EXPECT_EQ(sample.positives, sample.positives_expected);
+      // The same share of negatives: 4,096 of each stream, of which 41 are false positives, give or
+      // take 6 (one standard deviation).
+      EXPECT_NEAR(static_cast<double>(*sample.positives),
+                  2 * static_cast<double>(*alone[i].positives), 100);
+      EXPECT_EQ(*sample.operations_per_pass,
+                *sample.iterations_per_pass * *sample.stream_lookups);
+      ASSERT_TRUE(sample.threads);
+      EXPECT_EQ(sample.threads->cpus, std::vector<int>(before.begin(), before.begin() + 2));
+      ASSERT_EQ(sample.threads->slowest_seconds.size(), sample.ns_per_op.size());
+      for (size_t pass = 0; pass < sample.ns_per_op.size(); ++pass) {
+        EXPECT_DOUBLE_EQ(sample.ns_per_op[pass] *
+                             static_cast<double>(*sample.operations_per_pass),
+                         sample.threads->slowest_seconds[pass] * 1e9);
+      }
+      EXPECT_TRUE(sample.health.at("cpu").is_null());
+    }
+  }
+  EXPECT_EQ(AllowedCpus(), before);
+}
+
+// A correct filter whose count is one too high in every thread but the one that made it, and but for
+// the stream that one of the others asks: threads of the same stream would all hear the truth.
+class LiesToThreads final : public BuiltFilter {
+ public:
+  explicit LiesToThreads(std::unique_ptr<BuiltFilter> honest) : honest_(std::move(honest)) {}
+
+  uint64_t SizeInBytes() const override { return honest_->SizeInBytes(); }
+  uint64_t AllocatedBytes() const override { return honest_->AllocatedBytes(); }
+  std::span<const std::byte> Table() const override { return honest_->Table(); }
+  const BuildReport& Report() const override { return honest_->Report(); }
+  Details GetDetails() const override { return honest_->GetDetails(); }
+  std::optional<FprEstimate> ExpectedFpr() const override { return honest_->ExpectedFpr(); }
+  std::vector<std::byte> Serialize() const override { return honest_->Serialize(); }
+  uint64_t InsertUntilFull(std::span<const uint64_t>) override { return 0; }
+  bool Erase(uint64_t) override { return false; }
+  void InsertAll(std::span<const uint64_t>, unsigned) override {}
+  uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const override {
+    const uint64_t count = honest_->Count(stream, mode, target);
+    if (std::this_thread::get_id() == maker_) return count;
+    uint64_t nobody = 0;
+    favourite_.compare_exchange_strong(nobody, stream.words.front());
+    return count + (favourite_ == stream.words.front() ? 0 : 1);
+  }
+  void Bits(std::span<const uint64_t> words, std::string_view target,
+            uint64_t* bits) const override {
+    honest_->Bits(words, target, bits);
+  }
+
+ private:
+  std::unique_ptr<BuiltFilter> honest_;
+  std::thread::id maker_ = std::this_thread::get_id();
+  mutable std::atomic<uint64_t> favourite_ = 0;
+};
+
+class LiesToThreadsType final : public FilterType {
+ public:
+  const FilterInfo& info() const override { return honest_.info(); }
+  std::vector<KnobInfo> knobs() const override { return honest_.knobs(); }
+  std::vector<std::string_view> targets() const override { return honest_.targets(); }
+  bool batched_by_reference(std::string_view target) const override {
+    return honest_.batched_by_reference(target);
+  }
+  bool hashes_keys() const override { return false; }
+  bool can_insert() const override { return false; }
+  bool can_erase() const override { return false; }
+  bool can_stream() const override { return false; }
+  std::optional<double> TheoryFpr(double bits_per_key) const override {
+    return honest_.TheoryFpr(bits_per_key);
+  }
+  Result<nlohmann::json> CompleteParams(const nlohmann::json& params) const override {
+    return honest_.CompleteParams(params);
+  }
+  std::string Contradiction(const nlohmann::json&) const override { return {}; }
+  Result<std::unique_ptr<BuiltFilter>> Build(const KeyStream& keys, const nlohmann::json& params,
+                                             uint64_t seed) const override {
+    auto built = honest_.Build(keys, params, seed);
+    if (!built) return built;
+    return std::unique_ptr<BuiltFilter>(std::make_unique<LiesToThreads>(std::move(*built)));
+  }
+  Result<std::unique_ptr<BuiltFilter>> Create(uint64_t, const nlohmann::json&,
+                                              uint64_t) const override {
+    return Error{"takes no single keys"};
+  }
+
+ private:
+  const FilterType& honest_ = TypeOf("blocked_bloom");
+};
+
+TEST(CaseRoundThreads, AFilterThatCountsOtherwiseInOneThreadIsInvalid) {
+  if (AllowedCpus().size() < 2) GTEST_SKIP() << "there is one CPU";
+  const LiesToThreadsType liar;
+  EXPECT_EQ(SamplesOf(CaseOf(liar, {}))[0].status, SampleStatus::kOk);
+  const Sample sample = SamplesOf(CaseOf(liar, {.threads = 2}))[0];
+  EXPECT_EQ(sample.status, SampleStatus::kInvalid);
+  EXPECT_THAT(sample.reason, HasSubstr("of 2 counted"));
+  EXPECT_TRUE(sample.ns_per_op.empty());
+  EXPECT_FALSE(sample.threads);
+}
+
+TEST(CaseRoundThreads, ACpuThatIsGoneSkipsThePoint) {
+  Case work = CaseOf(TypeOf("blocked_bloom"), {.threads = 2});
+  work.thread_cpus = {AllowedCpus().front(), 16383};
+  const Sample sample = SamplesOf(work)[0];
+  EXPECT_EQ(sample.status, SampleStatus::kSkipped);
+  EXPECT_THAT(sample.reason, HasSubstr("CPU 16383 does not exist"));
+}
+
+}  // namespace
+}  // namespace filterbench
