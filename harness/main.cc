@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -43,6 +44,7 @@
 #include "harness/run/rules.h"
 #include "harness/run/runner.h"
 #include "harness/run/worker.h"
+#include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 
 namespace filterbench {
@@ -194,6 +196,7 @@ struct SweepOptions {
   SpecChanges changes;
   std::vector<std::string> only_filters;
   std::vector<std::string> without_filters;
+  std::optional<Shard> shard;
 };
 
 // `memory_limit_bytes`: that of an earlier run, whose plan is to come out again.
@@ -213,7 +216,8 @@ Result<Ready> Prepare(const SweepOptions& options,
   json environment = ReadEnvironment();
   const uint64_t limit = memory_limit_bytes.value_or(AvailableMemoryBytes(environment));
   Result<Plan> plan = MakePlan(*spec, limit,
-                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")));
+                               ThreadCpus(AllowedCpus(), environment, SystemFiles("/")),
+                               options.shard);
   if (!plan) return Error{plan.error()};
   EstimateTime(*plan);
   return Ready{std::move(*spec), std::move(*plan), std::move(environment), limit};
@@ -259,6 +263,7 @@ int PrintPlan(const SweepOptions& options, bool as_json) {
     fmt::print("{}\n", json{{"spec", ResolvedSpec(ready->spec, plan)},
                             {"skipped", SkippedToJson(plan.skipped)},
                             {"meaningless", SkippedToJson(plan.meaningless)},
+                            {"filters", plan.cases.size()},
                             {"memory_bytes", plan.memory_bytes()},
                             {"least_seconds", plan.least_seconds()},
                             {"most_seconds", plan.most_seconds()}}
@@ -276,8 +281,9 @@ int PrintPlan(const SweepOptions& options, bool as_json) {
   PrintSkipped("skipped", plan.skipped);
   PrintSkipped("left out, means nothing", plan.meaningless);
   const MeasureSpec& measure = plan.measure;
-  fmt::print("{} points on {} filters, {} skipped; {} builds in each of {} processes{}\n",
-             plan.points(), plan.cases.size(), plan.skipped.size(), measure.rounds,
+  fmt::print("{}{} points on {} filters, {} skipped; {} builds in each of {} processes{}\n",
+             plan.shard ? fmt::format("shard {}: ", ShardText(*plan.shard)) : "", plan.points(),
+             plan.cases.size(), plan.skipped.size(), measure.rounds,
              measure.processes,
              measure.width ? fmt::format(", up to {} until the interval of a point is {} % wide",
                                          measure.max_processes, *measure.width * 100)
@@ -321,6 +327,8 @@ std::optional<Error> WhyNotResumed(const Resumed& resumed, const Ready& ready,
   if (manifest["spec_hash"] != SpecHash(ResolvedSpec(ready.spec, ready.plan))) {
     return refuse("the spec");
   }
+  const json shard = ready.plan.shard ? ShardToJson(*ready.plan.shard) : json();
+  if (manifest.value("shard", json()) != shard) return refuse("the shard");
   // An unknown program may be another one.
   if (provenance["binary_xxh3"].is_null() ||
       manifest["provenance"]["binary_xxh3"] != provenance["binary_xxh3"]) {
@@ -338,7 +346,8 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
   RunName name{.start = std::chrono::system_clock::now(),
                .git_commit = commit.is_string() ? commit.get<std::string>() : "",
                .git_dirty = dirty.is_boolean() && dirty.get<bool>(),
-               .spec_hash = SpecHash(ResolvedSpec(ready.spec, ready.plan))};
+               .spec_hash = SpecHash(ResolvedSpec(ready.spec, ready.plan)),
+               .shard = ready.plan.shard};
   const std::string machine = MachineSlug(ready.environment);
   // Names tell seconds: another run may have begun in this one.
   constexpr int kAttempts = 3;
@@ -362,7 +371,20 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
   return directory;
 }
 
+// `text` as one word of a shell.
+std::string ShellWord(const std::string& text) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./=,:+@").find(static_cast<char>(c)) !=
+                                       std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 struct RunCommand {
+  std::string words;  // as they were given, for a shell
   SweepOptions sweep;
   std::string results_root = "results";
   std::string resume;
@@ -501,8 +523,8 @@ int Run(const RunCommand& command) {
                unstable, summary["points"].size(), *ready->plan.measure.width * 100);
   }
   if (outcome->interrupted) {
-    fmt::print(stderr, "interrupted; go on with: filterbench run {} --resume {}\n", command.sweep.spec,
-               directory->path().string());
+    fmt::print(stderr, "interrupted; go on with: {}{}\n", command.words,
+               command.resume.empty() ? " --resume " + ShellWord(directory->path().string()) : "");
     return kExitInterrupted;
   }
   if (const auto error = directory->MarkComplete()) {
@@ -596,6 +618,9 @@ int main(int argc, char** argv) {
   list->callback([&] { exit_code = with_plugins([&] { return List(as_json); }); });
 
   RunCommand command;
+  for (int i = 0; i < argc; ++i) {
+    command.words += (i == 0 ? "" : " ") + ShellWord(i == 0 ? "filterbench" : argv[i]);
+  }
   SweepOptions& sweep = command.sweep;
   bool quick = false;
   bool rigorous = false;
@@ -614,6 +639,15 @@ int main(int argc, char** argv) {
         ->allow_extra_args(false);
     sub->add_option("--seed", sweep.changes.seed, "Of keys, builds, lookups and the order")
         ->check(CLI::NonNegativeNumber);
+    sub->add_option_function<std::string>(
+           "--shard",
+           [&sweep](const std::string& text) {
+             const Result<Shard> shard = ParseShard(text);
+             if (!shard) throw CLI::ValidationError("--shard", shard.error());
+             sweep.shard = *shard;
+           },
+           "Only the I-th of N parts of the sweep; `merge` puts the parts together")
+        ->type_name("I/N");
     CLI::Option* quick_flag = sub->add_flag(
         "--quick", quick, "A first look: two processes, a build in each, short passes");
     sub->add_flag("--rigorous", rigorous,

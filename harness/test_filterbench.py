@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import shlex
 import signal
 import subprocess
 import time
@@ -199,7 +200,8 @@ def test_interrupting_ends_with_130_and_usable_results(tmp_path):
     spec = json.loads(json.dumps(TINY))
     spec["measure"]["pass_seconds"] = 0.05
     results = tmp_path / "results"
-    process = subprocess.Popen([PROGRAM, "run", write_spec(tmp_path, spec), "--results", results],
+    process = subprocess.Popen([PROGRAM, "run", write_spec(tmp_path, spec), "--results", results,
+                                "--set", "keys=1000,2000"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not any(path.stat().st_size for path in results.glob("*/*/samples.jsonl")):
         time.sleep(0.01)
@@ -210,6 +212,10 @@ def test_interrupting_ends_with_130_and_usable_results(tmp_path):
     run = only_run(results)
     assert not (run / "COMPLETE").exists()
     assert json.loads((run / "summary.json").read_text())["points"]
+    words = shlex.split(talk.split("go on with: ")[1].splitlines()[0])
+    assert words[0] == "filterbench"
+    assert filterbench(*words[1:]).returncode == 0
+    assert (run / "COMPLETE").exists()
 
 
 def test_resuming_with_another_spec_is_refused(finished, tmp_path):

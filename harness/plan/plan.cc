@@ -13,6 +13,7 @@
 #include "filters/nearest_name.h"
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
+#include "harness/plan/shard_cases.h"
 #include "workloads/lookups.h"
 
 namespace filterbench {
@@ -357,7 +358,7 @@ Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set) {
 }
 
 Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
-                      std::vector<int> thread_cpus) {
+                      std::vector<int> thread_cpus, const std::optional<Shard>& shard) {
   Plan plan;
   plan.measure = spec.measure;
   std::map<std::string, size_t> case_of;  // by its canonical JSON
@@ -484,7 +485,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
   if (plan.points() + plan.skipped.size() == 0) {
     return spec.source.At("/sweeps", "there is nothing to measure: no combination has a meaning");
   }
-  std::vector<Case> fitting;
+  std::vector<Case> possible;
   for (Case& work : plan.cases) {
     EstimateMemory(work, plan.measure);
     work.seconds = SecondsOfRound(work, plan.measure, Costs());
@@ -492,6 +493,26 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       for (Point& point : work.points) plan.skipped.push_back({std::move(point), reason});
       continue;
     }
+    plan.sweep_points.insert(plan.sweep_points.end(), work.points.begin(), work.points.end());
+    possible.push_back(std::move(work));
+  }
+  // Before anything that another node may see otherwise, such as its memory.
+  if (shard) {
+    if (shard->count > possible.size()) {
+      return spec.source.At("/sweeps", fmt::format("shard {}: there are only {} filters to build, "
+                                                   "which are shared among at most {} shards",
+                                                   ShardText(*shard), possible.size(),
+                                                   possible.size()));
+    }
+    plan.shard = shard;
+    possible = CasesOfShard(std::move(possible), *shard);
+    if (shard->index != 0) {
+      plan.skipped.clear();
+      plan.meaningless.clear();
+    }
+  }
+  std::vector<Case> fitting;
+  for (Case& work : possible) {
     if (work.memory_bytes <= memory_limit_bytes) {
       fitting.push_back(std::move(work));
       continue;

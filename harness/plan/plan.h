@@ -12,6 +12,7 @@
 
 #include "harness/registry/erased_filter.h"
 #include "harness/spec/point.h"
+#include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 #include "workloads/keys.h"
 
@@ -59,6 +60,10 @@ struct SkippedPoint {
 };
 
 struct Plan {
+  // Every point of the sweep that can be measured on this CPU, in all of its shards and whatever
+  // fits into memory: what runs of a sweep have in common, and what its hash is about.
+  std::vector<Point> sweep_points;
+  std::optional<Shard> shard;  // the part of the sweep that this plan is
   std::vector<Case> cases;
   std::vector<SkippedPoint> skipped;
   // Combinations of a spec's lists that mean nothing on any machine, such as hashing byte strings
@@ -78,10 +83,12 @@ struct Plan {
 uint64_t KeySeed(uint64_t seed);
 
 // `memory_limit_bytes`: cases beyond it are skipped. `thread_cpus`: the CPUs that may be kept busy
-// at the same time; points of more threads are skipped. Errors name file, line and field of the
-// spec.
+// at the same time; points of more threads are skipped. With a shard, the plan is about its cases
+// only (harness/plan/shard_cases.h), and the first shard alone skips what no shard can measure.
+// Errors name file, line and field of the spec.
 Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
-                      std::vector<int> thread_cpus);
+                      std::vector<int> thread_cpus,
+                      const std::optional<Shard>& shard = std::nullopt);
 
 // Estimates the time anew, by costs of this machine.
 void EstimateTime(Plan& plan);

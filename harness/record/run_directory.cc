@@ -31,11 +31,14 @@ std::optional<Error> WriteDocument(const fs::path& file, std::string_view schema
 }  // namespace
 
 std::string RunDirectoryName(const RunName& name) {
-  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}{}-{:.8}",
+  // Shards of a sweep begin in the same second, on nodes that do not see each other's directories.
+  const std::string shard =
+      name.shard ? fmt::format("-shard-{}-of-{}", name.shard->index + 1, name.shard->count) : "";
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}{}-{:.8}{}",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(
                          std::chrono::floor<std::chrono::seconds>(name.start))),
                      name.git_commit.empty() ? "nogit" : name.git_commit.substr(0, 12),
-                     name.git_dirty ? "-dirty" : "", name.spec_hash);
+                     name.git_dirty ? "-dirty" : "", name.spec_hash, shard);
 }
 
 Result<RunDirectory> RunDirectory::Create(const fs::path& results_root, std::string_view machine,

@@ -1,7 +1,8 @@
 #ifndef FILTERBENCH_HARNESS_RECORD_RUN_DIRECTORY_H_
 #define FILTERBENCH_HARNESS_RECORD_RUN_DIRECTORY_H_
 
-// The directory of one run: results/<machine>/<UTC time>-<git12>[-dirty]-<spec hash 8>/. What is
+// The directory of one run: results/<machine>/<UTC time>-<git12>[-dirty]-<spec hash 8>/, and
+// [-shard-<I>-of-<N>] where the run is a part of a sweep. What is
 // written is checked against its schema first, so that a file is either right or not there, and
 // finished samples stay readable after a kill at any moment.
 //
@@ -20,6 +21,7 @@
 #include "harness/record/file.h"
 #include "harness/record/sample.h"
 #include "harness/record/samples_file.h"
+#include "harness/spec/shard.h"
 
 namespace filterbench {
 
@@ -29,9 +31,10 @@ struct RunName {
   std::string git_commit;  // 12 hex digits or more; empty where it is not known ("nogit")
   bool git_dirty = false;
   std::string spec_hash;  // 8 characters or more
+  std::optional<Shard> shard = std::nullopt;
 };
 
-// "20261130T152001Z-0123456789ab-dirty-89abcdef"
+// "20261130T152001Z-0123456789ab-dirty-89abcdef"; a shard's ends with "-shard-1-of-3"
 std::string RunDirectoryName(const RunName& name);
 
 // Holds the run for this process: a second RunDirectory on the same directory, in this process or

@@ -106,6 +106,17 @@ TEST(RunDirectoryName, SaysWhenWhatAndHow) {
   name.git_commit = "";
   name.git_dirty = false;
   EXPECT_EQ(RunDirectoryName(name), "20261130T152001Z-nogit-89abcdef");
+  name.shard = Shard{.index = 0, .count = 3};
+  EXPECT_EQ(RunDirectoryName(name), "20261130T152001Z-nogit-89abcdef-shard-1-of-3");
+}
+
+TEST_F(RunDirectoryTest, ShardsThatBeginInTheSameSecondHaveTheirOwnDirectories) {
+  RunName name = kName;
+  for (const uint64_t index : {0, 1, 2}) {
+    name.shard = Shard{.index = index, .count = 3};
+    const Result<RunDirectory> run = RunDirectory::Create(root(), kMachine, name);
+    EXPECT_TRUE(run) << run.error();
+  }
 }
 
 TEST_F(RunDirectoryTest, AWholeRun) {

@@ -13,9 +13,7 @@ using nlohmann::json;
 
 json ResolvedSpec(const Spec& spec, const Plan& plan) {
   json points = json::array();
-  for (const Case& work : plan.cases) {
-    for (const Point& point : work.points) points.push_back(PointToJson(point));
-  }
+  for (const Point& point : plan.sweep_points) points.push_back(PointToJson(point));
   json plugins = json::array();
   for (const LoadedPlugin& plugin : LoadedPlugins()) {
     plugins.push_back(
@@ -43,7 +41,7 @@ json MakeManifest(const Spec& spec, const Plan& plan, const json& environment,
   std::vector<std::string> compiled;
   for (const int64_t target : CompiledTargets()) compiled.emplace_back(TargetName(target));
   compiled.emplace_back("scalar");
-  return {{"schema", "filterbench/manifest/1"},
+  json manifest = {{"schema", "filterbench/manifest/1"},
           {"run", directory.name()},
           {"machine", directory.machine()},
           {"time_utc", time_utc},
@@ -56,6 +54,8 @@ json MakeManifest(const Spec& spec, const Plan& plan, const json& environment,
             {"supported", SupportedTargetNames()},
             {"best", SupportedTargetNames().front()}}},
           {"environment", environment}};
+  if (plan.shard) manifest["shard"] = ShardToJson(*plan.shard);
+  return manifest;
 }
 
 }  // namespace filterbench

@@ -15,7 +15,8 @@ nlohmann::json MakeManifest(const Spec& spec, const Plan& plan, const nlohmann::
                             const nlohmann::json& provenance, const RunDirectory& directory,
                             const std::string& time_utc);
 
-// The spec with everything filled in: all points, and how they are measured.
+// The spec with everything filled in: all points of the sweep, and how they are measured. The same
+// in all shards of a sweep, and however much memory there is.
 nlohmann::json ResolvedSpec(const Spec& spec, const Plan& plan);
 
 // XXH3-64 of the resolved spec, 16 hex digits.
