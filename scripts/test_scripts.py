@@ -8,7 +8,8 @@ import pytest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 ROOT = SCRIPTS.parent
-SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "test", "usage.sh")]
+SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "test", "sysroot",
+                                          "usage.sh")]
 SHELL.append(ROOT / ".ci" / "run")
 
 
@@ -23,7 +24,7 @@ def tree(tmp_path):
     """A checkout that holds the scripts, at a path with a blank."""
     root = tmp_path / "check out"
     (root / "scripts").mkdir(parents=True)
-    for name in ("setup", "build", "bench", "test", "usage.sh", "count_tests.py"):
+    for name in ("setup", "build", "bench", "test", "sysroot", "usage.sh", "count_tests.py"):
         shutil.copy(SCRIPTS / name, root / "scripts" / name)
     return root
 
@@ -57,7 +58,7 @@ def test_shellcheck_has_no_complaint(path):
     assert check.stdout == "" and check.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["setup", "build", "bench", "test"])
+@pytest.mark.parametrize("name", ["setup", "build", "bench", "test", "sysroot"])
 def test_help_succeeds_and_an_unknown_option_does_not(run, name):
     shown = run(name, "--help")
     assert shown.returncode == 0 and f"scripts/{name}" in shown.stdout
@@ -150,6 +151,36 @@ def test_build_passes_the_preset_on_and_asks_for_clang_only_where_it_is_used(run
         "setup ", f"cmake --preset release in {tree}", f"cmake --build --preset release --target all in {tree}",
         "setup clang", f"cmake --preset release-clang in {tree}",
         f"cmake --build --preset release-clang --target all in {tree}"]
+
+
+@pytest.mark.parametrize("missing", ["setup", "sysroot"])
+def test_build_tells_packages_that_cannot_be_had_from_code_that_does_not_compile(run, tree,
+                                                                                 missing):
+    for name in ("setup", "sysroot"):
+        _program(tree / "scripts" / name,
+                 f'echo "{name} $*" >>"$LOG"\nexit {1 if name == missing else 0}\n')
+    _program(run.programs / "cmake", 'echo "cmake $*" >>"$LOG"; exit 1\n')
+    assert run("build", "aarch64", "one", "two").returncode == 77
+    assert run.log.read_text().splitlines()[0] == "setup g++-aarch64-linux-gnu qemu-user"
+    assert "cmake" not in run.log.read_text()
+    _program(tree / "scripts" / missing, "")
+    assert run("build", "aarch64", "one", "two").returncode == 1
+
+
+def test_build_takes_several_targets(run, tree):
+    _program(tree / "scripts" / "setup", "")
+    _program(run.programs / "cmake", 'echo "cmake $*" >>"$LOG"\n')
+    assert run("build", "release", "one", "two").returncode == 0
+    assert run.log.read_text().splitlines()[-1].endswith("--target one two")
+
+
+def test_sysroot_asks_nobody_when_its_list_of_packages_is_there(run, tree):
+    (tree / "scripts" / "packages.txt").write_text("libone-dev # a\nprogram # b\ntwo-dev # c\n")
+    sysroot = tree / "build" / "sysroot" / "arm64"
+    sysroot.mkdir(parents=True)
+    (sysroot / "packages").write_text("libone-dev two-dev\n")
+    _program(run.programs / "apt-get", 'echo "$*" >>"$LOG"; exit 100\n')
+    assert run("sysroot").returncode == 0 and not run.log.exists()
 
 
 def _sweep(tree, code, leaves_summary=True):
