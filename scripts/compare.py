@@ -376,14 +376,19 @@ def sentences(comparison, force=False):
         yield from _undecided(undecided, times.unit)
     finds = sorted(finding.finds for finding in times.findings if not math.isnan(finding.finds))
     if finds:
-        yield (f"a slow-down of {finds[len(finds) // 2]:.1%} would have been found in half of the points, "
-               f"of {finds[len(finds) * 9 // 10]:.1%} in nine of ten (with a chance of "
+        yield (f"a slow-down of {_found(finds[len(finds) // 2])} would have been found in half of the "
+               f"points, of {_found(finds[len(finds) * 9 // 10])} in nine of ten (with a chance of "
                f"{regression.FOUND_CHANCE:.0%})")
     for name, by_filter in comparison.digests.items():
         changed = [f"{filter_} ({count} of {total})" for filter_, (count, total) in by_filter.items()
                    if count]
         if changed:
             yield f"{name} changed, for the same keys and seed: {', '.join(changed)}"
+
+
+def _found(slow_down):
+    # Beyond a doubling the number says only that nothing is known.
+    return f"{slow_down:.1%}" if slow_down <= 1 else "more than 100%"
 
 
 def _undecided(findings, unit):
