@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | verify | doctor | export, and what front_door.h
-// hands on to Python. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | summarise | verify | doctor | export, and what
+// front_door.h hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <unistd.h>
 
@@ -273,7 +273,8 @@ int PrintPlan(const SweepOptions& options, bool as_json) {
   for (const Case& work : plan.cases) {
     const std::string fill = work.fill ? fmt::format(" filled {} times", *work.fill) : "";
     const std::string pages =
-        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)]) : "";
+        work.pages ? fmt::format(" on {} pages", kPagesNames[static_cast<size_t>(*work.pages)])
+                   : "";
     fmt::print("{} {} keys{}{} {}: {} points, {} MiB, {} a round\n", work.type->info().name,
                work.keys, fill, pages, work.params.dump(), work.points.size(),
                work.memory_bytes >> 20, Duration(work.seconds));
@@ -625,7 +626,8 @@ int main(int argc, char** argv) {
   bool quick = false;
   bool rigorous = false;
   const auto add_sweep = [&](CLI::App* sub) {
-    sub->add_option("spec", sweep.spec, "Name of a spec (smoke, quick, families, ...) or path of a file")
+    sub->add_option("spec", sweep.spec,
+                    "Name of a spec (smoke, quick, families, ...) or path of a file")
         ->required();
     sub->add_option("--filter", sweep.only_filters,
                     "Only this filter or preset of the spec, and the baselines; may be a pattern "
