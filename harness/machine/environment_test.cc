@@ -349,7 +349,8 @@ TEST(EnvironmentTest, AnUnreadableListOfCpusMakesTheTopologyUnknown) {
   WriteAmd(tree);
   tree.Write("/sys/devices/system/cpu/online", "");
   const json environment = ReadFixture(tree);
-  EXPECT_TRUE(environment["topology"].is_null());
+  EXPECT_TRUE(environment["topology"]["cores"].is_null());
+  EXPECT_TRUE(environment["topology"]["cores_reason"].is_string());
   EXPECT_TRUE(environment["caches"].is_null());
   EXPECT_EQ(environment["frequency"]["governor"], "performance")
       << "the CPUs' own directories tell which there are";

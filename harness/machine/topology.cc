@@ -273,7 +273,10 @@ Fact<json> DescribeCaches(hwloc_topology_t topology) {
 void PutTopology(const SystemFiles& files, json& environment) {
   const Fact<Topology> topology = LoadTopology(files);
   if (!topology.known()) {
-    PutUnknown(environment, "topology", topology.reason());
+    for (const char* field : {"packages", "cores", "hardware_threads", "threads_per_core",
+                              "numa_nodes", "smt_active", "core_kinds"}) {
+      PutUnknown(environment["topology"], field, topology.reason());
+    }
     PutUnknown(environment, "core_threads", topology.reason());
     PutUnknown(environment, "caches", topology.reason());
     return;
