@@ -1,5 +1,5 @@
-// What the harness adds to a loop that somebody writes by hand: the same filter, the same stream, the
-// same number of iterations, once through the erased filter and the timing loop of a run, once
+// What the harness adds to a loop that somebody writes by hand: the same table, the same stream,
+// the same number of iterations, once through the erased filter and the timing loop of a run, once
 // through the kernel between two readings of the clock. Prints Markdown.
 //
 //   overhead_benchmark [KEYS...]        default 1e3 1e4 1e5 1e6 1e7
@@ -29,10 +29,6 @@ namespace {
 constexpr int kPairs = 40;
 constexpr double kPassSeconds = 0.01;
 
-double Median(const std::vector<double>& values) {
-  return *filterbench::Median(std::span<const double>(values));
-}
-
 void Compare(uint64_t keys, uint64_t lookups, Mode mode) {
   std::vector<uint64_t> present(keys);
   for (uint64_t i = 0; i < keys; ++i) present[i] = Mix64(i);
@@ -42,12 +38,15 @@ void Compare(uint64_t keys, uint64_t lookups, Mode mode) {
   const FilterType& type = **FindFilterType("blocked_bloom");
   const auto params = *type.CompleteParams(nlohmann::json::object());
   const std::unique_ptr<BuiltFilter> erased = *type.Build({.words = present}, params, 1);
-  const BlockedBloom filter = *BlockedBloom::Build(present, {.seed = 1});
+  // The very table of the other: where a table lies moves times by more than what is looked for.
+  const BlockedBloom twin = *BlockedBloom::Build(present, {.seed = 1});
+  BlockedBloom::View view = twin.view();
+  view.words = reinterpret_cast<const uint32_t*>(erased->Table().data());
   const Kernel<BlockedBloom::View>& kernel = BlockedBloom::Kernels().front();
   const auto loop = mode == Mode::kLookupBatched ? kernel.count_batched : kernel.count_single;
   const std::string_view target = type.targets().front();
   const KeyStream key_stream{.words = stream};
-  const uint64_t expected = loop(filter.view(), stream.data(), stream.size());
+  const uint64_t expected = loop(view, stream.data(), stream.size());
 
   uint64_t iterations = 0;
   const auto by_harness = [&] {
@@ -58,10 +57,10 @@ void Compare(uint64_t keys, uint64_t lookups, Mode mode) {
     return measured.seconds.front() / static_cast<double>(measured.iterations);
   };
   const auto by_hand = [&] {
-    uint64_t sum = loop(filter.view(), stream.data(), stream.size());  // warms what the other warms
+    uint64_t sum = loop(view, stream.data(), stream.size());  // warms what the other warms
     const auto start = std::chrono::steady_clock::now();
     for (uint64_t i = 0; i < iterations; ++i) {
-      sum += loop(filter.view(), stream.data(), stream.size());
+      sum += loop(view, stream.data(), stream.size());
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (sum != (iterations + 1) * expected) std::abort();
@@ -84,8 +83,8 @@ void Compare(uint64_t keys, uint64_t lookups, Mode mode) {
   }
   const Interval interval = *MedianInterval(ratios);
   fmt::print("| {} | {} | {} | {:.3f} | {:.3f} | {:.4f} | {:.4f}..{:.4f} |\n", keys, lookups,
-             kModeNames[static_cast<size_t>(mode)], Median(hand_ns), Median(harness_ns),
-             Median(ratios), interval.low, interval.high);
+             kModeNames[static_cast<size_t>(mode)], *Median(hand_ns), *Median(harness_ns),
+             *Median(ratios), interval.low, interval.high);
 }
 
 }  // namespace
