@@ -39,6 +39,7 @@
 #include "harness/record/sample.h"
 #include "harness/record/summary.h"
 #include "harness/record/theory_export.h"
+#include "harness/record/validate.h"
 #include "harness/registry/erased_filter.h"
 #include "harness/run/manifest.h"
 #include "harness/run/rules.h"
@@ -427,6 +428,11 @@ int SummariseRun(const std::string& path, bool complete) {
   const Result<json> summary = WriteWhatFollows(*directory, samples->samples);
   if (!summary) return Complain(summary.error(), kExitIncomplete);
   if (complete) {
+    const Result<json> manifest = directory->ReadManifest();
+    if (!manifest) return Complain(manifest.error(), kExitIncomplete);
+    if (const auto error = WhyIncomplete(*manifest, samples->samples)) {
+      return Complain(directory->path().string() + ": " + error->message, kExitIncomplete);
+    }
     if (const auto error = directory->MarkComplete()) {
       return Complain(error->message, kExitIncomplete);
     }

@@ -155,6 +155,22 @@ def test_a_torn_line_is_measured_again(tmp_path):
     assert len(read_samples(run)) == len(lines)
 
 
+def test_what_is_not_finished_is_not_marked_as_complete(tmp_path):
+    results = tmp_path / "results"
+    path = write_spec(tmp_path)
+    assert filterbench("run", path, "--results", results).returncode == 0
+    run = only_run(results)
+    lines = (run / "samples.jsonl").read_text().splitlines(keepends=True)
+    (run / "samples.jsonl").write_text("".join(lines[:-1]))
+    (run / "COMPLETE").unlink()
+    done = filterbench("summarise", run, "--complete")
+    assert done.returncode == 5 and "has no sample of round 1" in done.stderr, done.stderr
+    assert not (run / "COMPLETE").exists()
+    (run / "samples.jsonl").write_text("".join(lines))
+    assert filterbench("summarise", run, "--complete").returncode == 0
+    assert (run / "COMPLETE").exists()
+
+
 @pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"schema": "filterb\0\0\0', b"\xff\xfe"])
 def test_what_a_loss_of_power_leaves_is_cut_off(tmp_path, tail):
     """A file system may extend a file before it writes what stands there."""

@@ -18,6 +18,7 @@ import pathlib
 import sys
 import tempfile
 
+from plots import command
 from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, load, lookup_vs_negatives,
                    lookup_vs_size, space_vs_speed, style)
 
@@ -178,4 +179,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -18,7 +18,7 @@ import math
 import sys
 import unicodedata
 
-from plots import load, selection
+from plots import command, load, selection
 
 COLUMNS = ("keys", "filter", "params", "target", "bits/key", "FPR measured", "FPR expected",
            "build ns/key", "lookup 100% neg", "50% neg", "0% neg", "x floor")
@@ -182,4 +182,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

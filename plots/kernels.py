@@ -23,7 +23,7 @@ import math
 import sys
 from typing import NamedTuple
 
-from plots import headline, load, ratios, selection
+from plots import command, headline, load, ratios, selection
 from plots.ratios import Reasons, Unknown
 
 
@@ -411,4 +411,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

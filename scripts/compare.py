@@ -22,7 +22,7 @@ import sys
 
 import numpy
 
-from plots import headline, load, selection
+from plots import command, headline, load, selection
 from scripts import comparability, regression
 
 EXIT_OK, EXIT_REGRESSION, EXIT_USAGE, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 0, 1, 2, 5, 6
@@ -354,6 +354,9 @@ def sentences(comparison, force=False):
         (regression.UNDECIDED, "undecided"))]
     head = (f"REGRESSION: {worse} worse" + (f", {failed} failed" if failed else "")
             if worse or failed else "no regression found")
+    undecided = len(comparison.of_verdict(regression.UNDECIDED))
+    if 2 * undecided > comparison.tests:
+        head += ", BUT MOST IS UNDECIDED"
     yield (f"{head}; {', '.join(counts)} ({comparison.tests} tests on "
            f"{_several(len(comparison.points), 'point')}; minimum effects: time {limits.ns:.1%}, FPR "
            f"{limits.fpr:.1%}, bits per key {limits.bits:.2%})")
@@ -549,4 +552,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

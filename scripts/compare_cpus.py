@@ -32,7 +32,7 @@ import sys
 
 from scipy import stats
 
-from plots import cpu_vs_cpu, draw, headline, load, machines, ratios, selection
+from plots import command, cpu_vs_cpu, draw, headline, load, machines, ratios, selection
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXIT_USAGE, EXIT_WRONG, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 2, 3, 5, 6
@@ -786,4 +786,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

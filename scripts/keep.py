@@ -34,7 +34,7 @@ import tempfile
 
 import jsonschema
 
-from plots import load
+from plots import command, load
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "results" / "schema"
@@ -352,4 +352,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-from plots import load
+from plots import command, load
 from scripts import comparability
 
 EXIT_USAGE, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 2, 5, 6
@@ -224,4 +224,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -32,6 +32,8 @@ import sys
 import time
 from pathlib import Path
 
+from plots import command
+
 USAGE, WRONG_ANSWERS, INCOMPLETE, INTERRUPTED = 2, 3, 5, 130
 
 # Options of `filterbench run` that are about the measuring machine and mean nothing to a plan, with
@@ -536,4 +538,4 @@ def main(words):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command.run(lambda: main(sys.argv[1:]))

@@ -80,7 +80,8 @@ def worse_filters(times):
     {"processes": 2, "runs": 3}, {"processes": 2, "runs": 2, "baselines_apart": 0.02},
 ], ids=str)
 def test_the_same_program_twice_raises_no_alarm(circumstances):
-    """Of 60 comparisons at most as many alarms as a rate of 5 % gives with a chance of 1e-6."""
+    """The rate is held below 5 %, and what is tested beyond it (a minimum effect, the scatter between
+    runs) leaves none in 60 comparisons, whose seed is fixed."""
     comparisons = 60
     random = numpy.random.default_rng(1)
     alarms = 0
@@ -88,7 +89,7 @@ def test_the_same_program_twice_raises_no_alarm(circumstances):
         y, is_b = simulate(random, **circumstances)
         unit = "run" if "runs" in circumstances else "process"
         alarms += bool(worse_filters(judge(y, is_b, unit)))
-    assert alarms <= stats.binom.isf(1e-6, comparisons, Limits().alpha)
+    assert alarms == 0
 
 
 @pytest.mark.parametrize("processes, least_found", [(6, 0.95), (12, 0.95)])

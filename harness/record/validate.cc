@@ -37,6 +37,40 @@ struct Counts {
 
 }  // namespace
 
+std::optional<Error> WhyIncomplete(const json& manifest, std::span<const Sample> samples) {
+  struct Seen {
+    std::set<uint32_t> rounds;
+    bool failed = false;  // then no later process measures it
+  };
+  std::map<std::string, Seen> seen;
+  for (const Sample& sample : samples) {
+    Seen& of_point = seen[PointId(sample.point)];
+    of_point.rounds.insert(sample.round);
+    of_point.failed |= sample.status != SampleStatus::kOk;
+  }
+  const json& spec = manifest["spec"];
+  if (!spec.contains("points") || !spec.contains("measure")) {
+    return Error{"spec: does not say what the sweep is"};
+  }
+  // A run older than processes counted its rounds alone.
+  const uint64_t rounds = spec["measure"].value("rounds", uint64_t{1}) *
+                          spec["measure"].value("processes", uint64_t{1});
+  for (const json& point_json : spec["points"]) {
+    const Result<Point> point = PointFromJson(point_json);
+    if (!point) return Error{"spec.points: " + point.error()};
+    const std::string id = PointId(*point);
+    const Seen& of_point = seen[id];
+    if (of_point.failed) continue;
+    for (uint32_t round = 0; round < rounds; ++round) {
+      if (of_point.rounds.contains(round)) continue;
+      return Error{fmt::format("the sweep is not finished: point {} ({}, {} keys) has no sample of "
+                               "round {}",
+                               id, point->filter, point->keys, round)};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> ValidateRun(const path& run_directory) {
   const Result<json> manifest = ReadDocument(run_directory / "manifest.json", "manifest");
   if (!manifest) return Error{manifest.error()};

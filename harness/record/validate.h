@@ -3,8 +3,12 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
+
+#include <nlohmann/json.hpp>
 
 #include "filters/result.h"
+#include "harness/record/sample.h"
 
 namespace filterbench {
 
@@ -13,6 +17,11 @@ namespace filterbench {
 // points that were measured, with their rounds and passes; summary.csv is summary.json. The error
 // names file, line (of samples.jsonl) and field.
 std::optional<Error> ValidateRun(const std::filesystem::path& run_directory);
+
+// What of its sweep a run lacks: every point has a sample of each build that every point gets, or one
+// that failed. Nothing if it lacks nothing. `manifest` is a valid one.
+std::optional<Error> WhyIncomplete(const nlohmann::json& manifest,
+                                   std::span<const Sample> samples);
 
 }  // namespace filterbench
 
