@@ -297,7 +297,9 @@ def compare_times(y, is_b, rows, limits, unit="process"):
     only several runs a side can tell from it."""
     y, is_b = numpy.asarray(y, float), numpy.asarray(is_b, bool)
     machine = _Machine(y, is_b, rows)
-    views = [_View(y, is_b, rows, list(machine.references("baselines")), limits)]
+    # Where runs are the unit, what differs from run to run is in their spread already.
+    views = [_View(y, is_b, rows, list(machine.references("baselines")), limits,
+                   tau2=0.0 if unit == "run" else None)]
     if unit == "process":
         views.append(_View(y, is_b, rows, list(machine.references("filters")), limits))
     mean_a, mean_b = _mean(y[:, ~is_b]), _mean(y[:, is_b])
