@@ -8,6 +8,9 @@ import traceback
 def run(main):
     """Ends the program with the exit code of `main()`. A reader that has seen enough (`| head`) is no
     error of ours: like other programs, 141 tells it, without a traceback."""
+    # A name in any script must not end the program where the locale knows ASCII only.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
     try:
         code = main()
         sys.stdout.flush()

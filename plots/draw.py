@@ -143,8 +143,6 @@ def main(arguments=None):
     if across and options.out is None:
         _say(f"{across[0].NAME} is a figure of several runs: name the folder with --out")
         return EXIT_USAGE
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
     try:
         runs = load.load_runs(options.runs)
     except load.RunError as error:

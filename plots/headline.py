@@ -166,9 +166,6 @@ def main(arguments=None):
     parser.add_argument("--format", choices=("text", "markdown"), default="text")
     parser.add_argument("--all", action="store_true", help="all parameters, not one per filter")
     options = parser.parse_args(arguments)
-    # A name in any script must not end the program where the locale knows ASCII only.
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
     try:
         runs = load.load_runs(options.runs)
     except load.RunError as error:

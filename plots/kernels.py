@@ -396,8 +396,6 @@ def main(arguments=None):
         prog="plots.kernels", description="Prints the kernels of runs against the machine's floor.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     options = parser.parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
     try:
         runs = load.load_runs(options.runs)
     except load.RunError as error:

@@ -752,8 +752,6 @@ def _draw(runs, folder):
 
 def main(arguments=None):
     options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
     try:
         runs = _runs(options)
         document = compare(runs, options.baseline)

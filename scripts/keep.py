@@ -334,8 +334,6 @@ def keep(options):
 
 def main(arguments=None):
     options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
     try:
         print(keep(options))
     except load.RunError as error:
