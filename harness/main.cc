@@ -407,10 +407,9 @@ Result<std::optional<int>> ChooseCpu(std::optional<int> asked, const json& envir
 }
 
 // Summary and theory of a run, from its manifest and samples; returns the summary.
-Result<json> WriteWhatFollows(RunDirectory& directory, const std::vector<Sample>& samples) {
-  const Result<json> manifest = directory.ReadManifest();
-  if (!manifest) return Error{manifest.error()};
-  json summary = Summarise(*manifest, samples);
+Result<json> WriteWhatFollows(RunDirectory& directory, const json& manifest,
+                              const std::vector<Sample>& samples) {
+  json summary = Summarise(manifest, samples);
   if (auto error = directory.WriteSummary(summary)) return *error;
   std::set<std::string> filters;
   for (const Sample& sample : samples) filters.insert(sample.point.filter);
@@ -425,11 +424,11 @@ int SummariseRun(const std::string& path, bool complete) {
   for (const std::string& repair : directory->repairs()) fmt::print(stderr, "{}\n", repair);
   const Result<SamplesFile> samples = directory->ReadSamples();
   if (!samples) return Complain(samples.error(), kExitUsage);
-  const Result<json> summary = WriteWhatFollows(*directory, samples->samples);
+  const Result<json> manifest = directory->ReadManifest();
+  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
+  const Result<json> summary = WriteWhatFollows(*directory, *manifest, samples->samples);
   if (!summary) return Complain(summary.error(), kExitIncomplete);
   if (complete) {
-    const Result<json> manifest = directory->ReadManifest();
-    if (!manifest) return Complain(manifest.error(), kExitIncomplete);
     if (const auto error = WhyIncomplete(*manifest, samples->samples)) {
       return Complain(directory->path().string() + ": " + error->message, kExitIncomplete);
     }
@@ -506,7 +505,9 @@ int Run(const RunCommand& command) {
 
   const Result<SamplesFile> samples = directory->ReadSamples();
   if (!samples) return Complain(samples.error(), kExitIncomplete);
-  const Result<json> written = WriteWhatFollows(*directory, samples->samples);
+  const Result<json> manifest = directory->ReadManifest();
+  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
+  const Result<json> written = WriteWhatFollows(*directory, *manifest, samples->samples);
   if (!written) return Complain(written.error(), kExitIncomplete);
   const json& summary = *written;
   // Of the whole run, reused samples included: a resumed run is as good as all of it.

@@ -168,6 +168,13 @@ class CaseRound {
     Sample sample = base_;
     sample.point = point;
     if (sample.status != SampleStatus::kOk) return sample;
+    if (IsLookup(point.mode)) {
+      if (std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
+        sample.status = SampleStatus::kSkipped;
+        sample.reason = std::move(reason);
+        return sample;
+      }
+    }
     try {
       if (!IsLookup(point.mode)) {
         MeasureBuild(sample);
@@ -324,11 +331,6 @@ class CaseRound {
 
   void MeasureLookups(Sample& sample) {
     const Point& point = sample.point;
-    if (const std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
-      sample.status = SampleStatus::kSkipped;
-      sample.reason = reason;
-      return;
-    }
     const Stream& stream = StreamOf(*point.negative_share, point.hashing);
     const KeyStream keys = stream.keys.stream();
     HealthProbe health;
@@ -353,11 +355,6 @@ class CaseRound {
   // alone has the first.
   void MeasureThreadedLookups(Sample& sample) {
     const Point& point = sample.point;
-    if (const std::string reason = WhyNoSuchStream(*point.negative_share); !reason.empty()) {
-      sample.status = SampleStatus::kSkipped;
-      sample.reason = reason;
-      return;
-    }
     std::vector<KeyStream> streams;
     std::vector<uint64_t> expected;
     uint64_t lookups = 0;
@@ -481,7 +478,16 @@ class CaseRound {
 
 }  // namespace
 
-uint64_t BuildSeed(uint64_t seed, uint64_t round) { return Seeds(seed, round).filter; }
+Sample UnmeasuredSample(const Point& point, uint64_t seed, uint64_t round, SampleStatus status,
+                        std::string reason) {
+  Sample sample;
+  sample.point = point;
+  sample.round = static_cast<uint32_t>(round);
+  sample.seed = Seeds(seed, round).filter;
+  sample.status = status;
+  sample.reason = std::move(reason);
+  return sample;
+}
 
 void MeasureCaseRound(const Case& work, const MeasureSpec& measure, uint64_t round,
                       std::span<const Point> points, const CaseRoundEvents& events) {

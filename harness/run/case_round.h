@@ -6,14 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "harness/plan/plan.h"
 #include "harness/record/sample.h"
 
 namespace filterbench {
 
-// The seed that a round builds its filters with.
-uint64_t BuildSeed(uint64_t seed, uint64_t round);
+// The sample of a point that came to no measurement in a round of a run of this seed.
+Sample UnmeasuredSample(const Point& point, uint64_t seed, uint64_t round, SampleStatus status,
+                        std::string reason);
 
 struct CaseRoundEvents {
   // Between the steps of building and verifying, so that whoever waits for one knows which it is.

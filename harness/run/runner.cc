@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/record/summary.h"
 #include "harness/run/case_round.h"
 #include "harness/run/worker.h"
 #include "harness/statistics.h"
@@ -24,19 +25,15 @@ double SecondsSince(Clock::time_point start) {
 
 // What is known of one point so far.
 struct History {
-  // Process -> round -> passes. Processes are known by what their samples say.
-  std::map<uint32_t, std::map<uint32_t, std::vector<double>>> times;
+  std::vector<Sample> times;          // of good samples nothing but what NestTimes reads
   std::optional<uint32_t> failed_in;  // the first such round
 
   NestedValues ValuesBefore(uint64_t end_round) const {
-    NestedValues values;
-    for (const auto& [process, builds] : times) {
-      values.emplace_back();
-      for (const auto& [round, passes] : builds) {
-        if (round < end_round) values.back().push_back(passes);
-      }
+    std::vector<const Sample*> before;
+    for (const Sample& sample : times) {
+      if (sample.round < end_round) before.push_back(&sample);
     }
-    return values;
+    return NestTimes(before);
   }
 };
 
@@ -90,7 +87,10 @@ class Runner {
   void Remember(const Sample& sample) {
     History& history = histories_[PointId(sample.point)];
     if (sample.status == SampleStatus::kOk) {
-      history.times[sample.process.value_or(sample.round)][sample.round] = sample.ns_per_op;
+      Sample& times = history.times.emplace_back();
+      times.round = sample.round;
+      times.process = sample.process;
+      times.ns_per_op = sample.ns_per_op;
     } else {
       history.failed_in = std::min(history.failed_in.value_or(sample.round), sample.round);
     }
@@ -168,14 +168,13 @@ class Runner {
 
   std::optional<Error> RecordTooLarge(const Task& task, size_t points_done) {
     for (size_t i = points_done; i < task.points.size(); ++i) {
-      Sample sample;
-      sample.point = task.points[i];
-      sample.round = static_cast<uint32_t>(task.round);
-      sample.seed = BuildSeed(measure_.seed, task.round);
-      sample.status = SampleStatus::kSkipped;
-      sample.reason = fmt::format("ran out of memory before with {} keys",
-                                  out_of_memory_.at(SizeKey(task.points[i])));
-      if (auto error = Record(std::move(sample))) return error;
+      const Point& point = task.points[i];
+      if (auto error = Record(UnmeasuredSample(
+              point, measure_.seed, task.round, SampleStatus::kSkipped,
+              fmt::format("ran out of memory before with {} keys",
+                          out_of_memory_.at(SizeKey(point)))))) {
+        return error;
+      }
     }
     return std::nullopt;
   }

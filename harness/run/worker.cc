@@ -43,17 +43,6 @@ json Order(std::span<const Task> tasks, size_t points_done, const MeasureSpec& m
           {"tasks", std::move(work)}};
 }
 
-Sample Failed(const Task& task, const Point& point, uint64_t seed, SampleStatus status,
-              std::string reason) {
-  Sample sample;
-  sample.point = point;
-  sample.round = static_cast<uint32_t>(task.round);
-  sample.seed = BuildSeed(seed, task.round);
-  sample.status = status;
-  sample.reason = std::move(reason);
-  return sample;
-}
-
 // Hears a worker out: messages become samples, and its end becomes samples too.
 class Listener {
  public:
@@ -107,7 +96,8 @@ class Listener {
   const Point& point() const { return tasks_[task_].points[point_]; }
 
   void Fail(SampleStatus status, std::string reason) {
-    Record(Failed(tasks_[task_], point(), measure_.seed, status, std::move(reason)));
+    Record(UnmeasuredSample(point(), measure_.seed, tasks_[task_].round, status,
+                            std::move(reason)));
   }
 
   void Record(Sample sample) {
