@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,11 +21,12 @@ namespace fs = std::filesystem;
 constexpr const char* kSystemPython = "/usr/bin/python3";
 
 constexpr PythonCommand kCommands[] = {
-    {"compare", "compare", "Tell whether run B is worse than run A of the same machine"},
-    {"compare-cpus", "compare_cpus", "Set runs of several machines side by side, in ratios"},
-    {"merge", "merge", "Put the shards of a sweep together into one run"},
-    {"submit", "submit", "Run a sweep on a Slurm cluster, in shards"},
-    {"keep", "keep", "Keep a run among the reference runs of results/"},
+    {"compare", "scripts.compare", "Tell whether run B is worse than run A of the same machine"},
+    {"compare-cpus", "scripts.compare_cpus", "Set runs of several machines side by side, in ratios"},
+    {"merge", "scripts.merge", "Put the shards of a sweep together into one run"},
+    {"submit", "scripts.submit", "Run a sweep on a Slurm cluster, in shards"},
+    {"figures", "plots.draw", "Draw the figures of runs, for a paper, slides or the screen"},
+    {"keep", "scripts.keep", "Keep a run among the reference runs of results/"},
 };
 
 // Empty where it is not set: an empty value means nothing else.
@@ -33,9 +35,16 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// Where the module lies in the tree: plots.draw is plots/draw.py.
+std::string FileOf(std::string_view module) {
+  std::string file(module);
+  std::replace(file.begin(), file.end(), '.', '/');
+  return file + ".py";
+}
+
 bool HasModule(const fs::path& tree, std::string_view module) {
   std::error_code ignored;
-  return fs::is_regular_file(tree / "scripts" / fmt::format("{}.py", module), ignored);
+  return fs::is_regular_file(tree / FileOf(module), ignored);
 }
 
 }  // namespace
@@ -55,16 +64,16 @@ Result<fs::path> SourceTree(std::string_view module, const std::string& home,
     std::error_code error;
     const fs::path tree = fs::absolute(home, error);
     if (!error && HasModule(tree, module)) return tree;
-    return Error{fmt::format("FILTERBENCH_HOME is {}, which has no scripts/{}.py", home, module)};
+    return Error{fmt::format("FILTERBENCH_HOME is {}, which has no {}", home, FileOf(module))};
   }
   const fs::path directory = program.parent_path();
   for (const fs::path& tree : {directory.parent_path().parent_path(), directory.parent_path()}) {
     if (HasModule(tree, module)) return tree;
   }
   return Error{
-      fmt::format("no scripts/{}.py one or two directories above {}: this command needs the source "
-                  "tree; FILTERBENCH_HOME says where it is",
-                  module, directory.string())};
+      fmt::format("no {} one or two directories above {}: this command needs the source tree; "
+                  "FILTERBENCH_HOME says where it is",
+                  FileOf(module), directory.string())};
 }
 
 Error BecomePython(const PythonCommand& command, std::span<char* const> arguments) {
@@ -86,7 +95,7 @@ Error BecomePython(const PythonCommand& command, std::span<char* const> argument
 
   std::string interpreter = Variable("FILTERBENCH_PYTHON");
   if (interpreter.empty()) interpreter = kSystemPython;
-  std::string module = fmt::format("scripts.{}", command.module);
+  std::string module(command.module);
   std::string dash_m = "-m";
   std::vector<char*> call = {interpreter.data(), dash_m.data(), module.data()};
   call.insert(call.end(), arguments.begin(), arguments.end());

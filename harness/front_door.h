@@ -1,9 +1,8 @@
 #ifndef FILTERBENCH_HARNESS_FRONT_DOOR_H_
 #define FILTERBENCH_HARNESS_FRONT_DOOR_H_
 
-// Subcommands that are Python: what reads finished runs lives in scripts/, and
-// `filterbench NAME ARGUMENT...` becomes `python3 -m scripts.MODULE ARGUMENT...`, from any working
-// directory. Three variables of the environment decide:
+// Subcommands that are Python: what reads finished runs lives in scripts/ and plots/, and
+// `filterbench NAME ARGUMENT...` becomes `python3 -m MODULE ARGUMENT...`, from any working directory. Three variables of the environment decide:
 //
 //   FILTERBENCH_HOME    the source tree; without it the one that this program was built in
 //   FILTERBENCH_PYTHON  the interpreter; without it the system's, which has the system's packages
@@ -23,7 +22,7 @@ namespace filterbench {
 
 struct PythonCommand {
   std::string_view name;     // "compare-cpus"
-  std::string_view module;   // "compare_cpus", of scripts/
+  std::string_view module;   // "scripts.compare_cpus": scripts/compare_cpus.py of the source tree
   std::string_view summary;  // one line for --help
 };
 
@@ -31,7 +30,7 @@ std::span<const PythonCommand> PythonCommands();
 
 const PythonCommand* FindPythonCommand(std::string_view name);
 
-// The directory that holds scripts/`module`.py: `home` if that is not empty, else one or two
+// The directory that holds the file of `module`: `home` if that is not empty, else one or two
 // directories above that of `program`, an absolute path ("TREE/build/release/filterbench").
 Result<std::filesystem::path> SourceTree(std::string_view module, const std::string& home,
                                          const std::filesystem::path& program);

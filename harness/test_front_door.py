@@ -11,8 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
-COMMANDS = {"compare": "compare", "compare-cpus": "compare_cpus", "merge": "merge",
-            "submit": "submit", "keep": "keep"}
+COMMANDS = {"compare": "scripts.compare", "compare-cpus": "scripts.compare_cpus",
+            "merge": "scripts.merge", "submit": "scripts.submit", "keep": "scripts.keep",
+            "figures": "plots.draw"}
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
@@ -30,10 +31,11 @@ sys.exit(6)
 def tree(tmp_path):
     """A source tree at a path with a blank, whose commands only say how they were called."""
     root = tmp_path / "source tree"
-    (root / "scripts").mkdir(parents=True)
-    (root / "scripts" / "__init__.py").touch()
     for module in COMMANDS.values():
-        (root / "scripts" / f"{module}.py").write_text(STAND_IN)
+        package, name = module.split(".")
+        (root / package).mkdir(parents=True, exist_ok=True)
+        (root / package / "__init__.py").touch()
+        (root / package / f"{name}.py").write_text(STAND_IN)
     return root
 
 
@@ -51,10 +53,10 @@ def said(done):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_a_module_of_scripts(tree, tmp_path, name):
+def test_a_command_is_a_module_of_the_tree(tree, tmp_path, name):
     words = ["a b", "--help", "--json", "", "-x", "--", "*"]
     seen = said(call(name, *words, cwd=tmp_path, FILTERBENCH_HOME=tree))
-    assert seen["module"] == f"scripts.{COMMANDS[name]}"
+    assert seen["module"] == COMMANDS[name]
     assert seen["arguments"] == words
     assert seen["cwd"] == str(tmp_path)
     assert seen["program"] == str(PROGRAM.resolve())
