@@ -8,7 +8,7 @@ from plots import load, testing
 @pytest.fixture(scope="session")
 def full_run_path(tmp_path_factory):
     return testing.write_run(tmp_path_factory.mktemp("full") / testing.RUN_NAME,
-                             testing.make_points())
+                             testing.full_points())
 
 
 @pytest.fixture(scope="session")
