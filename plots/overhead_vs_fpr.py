@@ -36,11 +36,15 @@ def gaps(run):
     return fpr_vs_bits.gaps(run)
 
 
+# Where the upper end of an FPR's interval is 1, the ratio has none: its bar leaves the page.
+_BEYOND = 1e6
+
+
 def _overhead(bits_per_key, fpr):
-    """The ratio; infinite where the FPR is 1, NaN where it is 0 or unknown."""
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        bound = -numpy.log2(numpy.asarray(fpr, dtype=float))
-        return numpy.where(bound > 0, numpy.asarray(bits_per_key, dtype=float) / bound, numpy.inf)
+    """The ratio, at most _BEYOND; NaN where the FPR is unknown."""
+    with numpy.errstate(divide="ignore"):
+        bound = numpy.abs(numpy.log2(numpy.asarray(fpr, dtype=float)))
+        return numpy.minimum(numpy.asarray(bits_per_key, dtype=float) / bound, _BEYOND)
 
 
 def _theory(run, name):

@@ -77,7 +77,8 @@ def gaps(run):
         return [selection.Gap("no filter was measured with vectors and, at the same key count, by "
                               "the scalar reference or the scalar loop", REMEDY, fatal=True)]
     found = []
-    names = set(_select(run)["filter"])
+    points = _select(run)
+    names = set(points["filter"][~points["target"].isin(selection.SCALAR_TARGETS)])
     for over in (REFERENCE, SCALAR):
         lacking = names - {gain.filter for gain in gains if gain.over == over}
         if lacking:

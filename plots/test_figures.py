@@ -60,7 +60,7 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_
         figure = drawn(module)
     else:
         more = ("a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
-                *(f"filter_{i}" for i in range(12)))
+                *(f"filter_{i}" for i in range(28)))
         figure = module.draw(make_run(testing.make_points(
             filters=testing.FILTERS + more, keys=(1000,), bits_per_key=(8, 16), failing=False,
             modes=("build", "lookup_batched", "latency", "lookup_reference"),
