@@ -1,11 +1,11 @@
 """Figure 9: the FPR of filters that hold more keys than they were made for.
 
-Points are measured, lines the expected FPR at the keys that are held (the points' own). Filters that
-refuse keys end there: an end mark at the last point, and in the legend how many keys it held, as a
-multiple of those that it was made for. Those that refuse, those that go on in the same memory, and
-those that take more of it stand in panels of their own, since they are filled to different ends. Of
-each variant the key count with most fills and its representative parameters (selection.py) are
-shown.
+Points are measured, lines the expected FPR at the keys that are held (the points' own). Filters
+that refuse keys end there: an end mark at the last point, and in the legend how many keys it held,
+as a multiple of those that it was made for. Those that refuse, those that go on in the same memory,
+and those that take more of it stand in panels of their own, since they are filled to different
+ends. Of each variant the key count with most fills and its representative parameters (selection.py)
+are shown.
 """
 
 import math
@@ -104,7 +104,7 @@ def draw(run):
     figure, axes_grid = style.new_figure(4.2, columns=len(panels), sharey=True)
     handles, shown, has_end, has_zero = {}, [], False, False
     for axes, (title, chosen) in zip(axes_grid[0], panels):
-        axes.set_title(title, loc="left")
+        style.panel_title(axes, title)
         for order, one in reversed(list(enumerate(chosen))):
             look = looks[one.filter, one.variant]
             shown += _draw_series(axes, one, look)
@@ -116,18 +116,20 @@ def draw(run):
             has_zero |= (one.rows["fpr_measured"] == 0).any()
             handles[one.filter, one.variant] = handle
         _fill_axis(axes, chosen)
-        axes.axvline(1, color=style.GREY, linewidth=0.8, zorder=1, gid="made_for")
+        axes.axvline(1, color=style.page().grey, linewidth=0.8 * style.page().line, zorder=1,
+                     gid="made_for")
         axes.set_xlabel("keys held / made for")
     style.log_axis(axes_grid[0][0].yaxis, shown)
     low, high = axes_grid[0][0].get_ylim()
     axes_grid[0][0].set_ylim(low, min(high, 1))
     axes_grid[0][0].set_ylabel("FPR")
     legend = style.in_legend_order(handles)
-    legend.append(style.note_handle("line: expected FPR"))
+    legend.append(style.note_handle("markers: measured; lines: expected"))
     if has_end:
         legend.append(style.note_handle("bar across: refuses more keys"))
     if has_zero:
-        legend.append(style.note_handle("arrow: none seen, limit 3/queries"))
+        legend.append(style.note_handle(
+            "arrow: no false positive seen,\nupper limit at 3/queries"))
     rows = pandas.concat([one.rows for one in series])
     style.finish(
         figure, run, TITLE, f"made for {style.counts(rows['keys'])} {style.keys_text(rows)}",
@@ -143,8 +145,9 @@ def _draw_series(axes, one, look):
     seen, unseen = rows[rows["fpr_measured"] > 0], rows[rows["fpr_measured"] == 0]
     known = rows[rows["fpr_expected"] > 0]
     if not known.empty:
-        axes.plot(known["held_share"], known["fpr_expected"], color=look.colour, linewidth=1.1,
-                  linestyle=look.linestyle, zorder=2, gid=f"theory:{one.filter}:{one.variant}")
+        axes.plot(known["held_share"], known["fpr_expected"], color=look.colour,
+                  linewidth=1.1 * style.page().line, linestyle=look.linestyle, zorder=2,
+                  gid=f"theory:{one.filter}:{one.variant}")
     if not seen.empty:
         style.errorbar(axes, seen["held_share"], seen["fpr_measured"], seen["fpr_low"],
                        seen["fpr_high"], look, line=False, zorder=3,
@@ -155,9 +158,10 @@ def _draw_series(axes, one, look):
                            gid=f"upper_limit:{one.filter}:{one.variant}")
     if not math.isnan(one.refuses_at):
         last = rows[rows["held_share"] == one.refuses_at].iloc[0]
+        line = style.page().line
         axes.plot([last["held_share"]], [last["fpr_measured"] or 3 / last["queries"]], marker="|",
-                  markersize=14, markeredgewidth=1.6, color=look.colour, linestyle="none",
-                  zorder=3.5, gid=f"refuses:{one.filter}:{one.variant}")
+                  markersize=14 * line, markeredgewidth=1.6 * line, color=look.colour,
+                  linestyle="none", zorder=3.5, gid=f"refuses:{one.filter}:{one.variant}")
     return [*seen["fpr_measured"], *known["fpr_expected"], *(0.4 * limit)]
 
 

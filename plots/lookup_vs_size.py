@@ -1,10 +1,10 @@
 """Figure 3: the time of a negative lookup against the filter's bytes, over the machine's floor.
 
-One panel for batched lookups (throughput) and one for latency (each lookup waits for the one before),
-both on the best target; without latency one for the plain scalar loop, if that was measured. Of
-each variant the representative parameters are shown (selection.py), one point per key count; those
-measured at one key count only are left out where others have three and more. The floor is of the
-same mode and target.
+One panel for batched lookups (throughput) and one for latency (each lookup waits for the one
+before), both on the best target; without latency one for the plain scalar loop, if that was
+measured. Of each variant the representative parameters are shown (selection.py), one point per key
+count; those measured at one key count only are left out where others have three and more. The floor
+is of the same mode and target.
 """
 
 import pandas
@@ -19,8 +19,8 @@ REMEDY = ("run a spec with mode lookup_batched and negative_share 1 for several 
           "such as workloads/specs/quick.json")
 
 
-LATENCY_REMEDY = ('add "latency" to the modes of the spec, for the filters and for touch_lines, with '
-                  "negative_share 1")
+LATENCY_REMEDY = ('add "latency" to the modes of the spec, for the filters and for touch_lines, '
+                  "with negative_share 1")
 # Where some filters have so many key counts, a filter with one only says nothing about size.
 _MANY_KEY_COUNTS = 3
 
@@ -129,6 +129,6 @@ def draw(run):
         handles=style.in_legend_order(handles), caption=(
             "Medians with their intervals, at the parameters closest to "
             f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a "
-            "lookup may touch. Floor: touch_lines reads random cache lines, hash_only none. Latency: "
-            "each lookup waits for the one before."))
+            "lookup may touch. Floor: touch_lines reads random cache lines, hash_only none. "
+            "Latency: each lookup waits for the one before."))
     return figure

@@ -89,21 +89,21 @@ def draw(run):
             if curve.empty:
                 continue
             has_theory = True
-            axes.plot(curve["fpr"], curve["overhead"], linewidth=1.0, zorder=2,
+            axes.plot(curve["fpr"], curve["overhead"], linewidth=style.page().line, zorder=2,
                       color=next(look.colour for (n, _), look in looks.items() if n == name),
                       linestyle=style.THEORY_STYLES[index % len(style.THEORY_STYLES)],
                       gid=f"theory:{name}")
     axes.invert_xaxis()
     axes.set_xlabel("FPR")
-    axes.axhline(1, color=style.GREY, linewidth=1.0, zorder=1, gid="bound")
+    axes.axhline(1, color=style.page().grey, linewidth=style.page().line, zorder=1, gid="bound")
     _limit(axes, shown_overhead)
     axes.set_ylabel("bits per key / log2(1/FPR)")
     legend = style.in_legend_order(handles)
     if has_theory:
-        legend.append(style.note_handle("line: theory of the filter"))
+        legend.append(style.note_handle("markers: measured; lines: theory"))
     if (points["fpr_measured"] == 0).any():
-        legend.append(style.note_handle("arrow: no false positive seen,"))
-        legend.append(style.note_handle("upper limit at 3/queries"))
+        legend.append(style.note_handle(
+            "arrow: no false positive seen,\nupper limit at 3/queries"))
     style.finish(
         figure, run, TITLE, f"{style.counts(points['keys'])} {style.keys_text(points)}",
         handles=legend, caption=(

@@ -35,7 +35,7 @@ class Gain(NamedTuple):
     ratio: ratios.Measured
 
 
-REFERENCE = "its target's reference"
+REFERENCE = "own reference"
 SCALAR = "target scalar"
 
 
@@ -110,12 +110,13 @@ def draw(run):
                   key=lambda row: (row[0], selection.natural(row[1])))
     targets = sorted({g.target for g in gains}, key=selection.target_rank)
     wide = len(rows) <= _MOST_WIDE_ROWS
+    row_inches = 0.06 + 0.055 * len(targets) if wide else 0.15
     figure, axes_grid = style.new_figure(
-        0.9 + len(key_counts) * (0.55 + len(rows) * (0.08 + 0.07 * len(targets) if wide else 0.15)),
+        1.8 + len(key_counts) * (0.55 + len(rows) * row_inches),
         rows=len(key_counts), columns=len(overs), sharex=True, sharey=True)
     for keys, axes_row in zip(key_counts, axes_grid):
         for over, axes in zip(overs, axes_row):
-            axes.set_title(_place(run, gains, keys), loc="left")
+            style.panel_title(axes, f"over {over}, {_place(run, gains, keys)}")
             for gain in gains:
                 if (gain.keys, gain.over) == (keys, over):
                     place = 1 + rows.index((gain.filter, gain.variant))
@@ -123,31 +124,31 @@ def draw(run):
                         place += 0.8 * ((targets.index(gain.target) + 0.5) / len(targets) - 0.5)
                     _draw_gain(axes, gain, place, looks[gain.filter, gain.variant],
                                _MARKERS[targets.index(gain.target) % len(_MARKERS)])
-            axes.axvline(1, color=style.GREY, linewidth=1.0, zorder=1, gid="even")
-    for over, axes in zip(overs, axes_grid[-1]):
-        axes.set_xlabel(f"speed-up over\n{over}")
+            axes.axvline(1, color=style.page().grey, linewidth=style.page().line, zorder=1,
+                         gid="even")
     first = axes_grid[0][0]
     _gain_axis(first.xaxis, gains)
     for axes in axes_grid.flat:
-        axes.axvspan(first.get_xlim()[0], 1, color=style.LIGHT_GREY, alpha=0.25, linewidth=0,
-                     zorder=0)
+        axes.set_xlabel("speed-up")
+        axes.axvspan(first.get_xlim()[0], 1, color=style.page().light_grey, alpha=0.25,
+                     linewidth=0, zorder=0)
     first.set_ylim(len(rows) + 0.6, 0.4)
     first.yaxis.set_major_locator(ticker.FixedLocator(range(1, len(rows) + 1)))
     names = [name for name, _ in rows]
     first.yaxis.set_major_formatter(ticker.FixedFormatter(
         [style.series_label(name, variant if names.count(name) > 1 else "")
          for name, variant in rows]))
-    handles = [lines.Line2D([], [], linestyle="none", color=style.GREY, label=target,
+    handles = [lines.Line2D([], [], linestyle="none", color=style.page().grey, label=target,
                             marker=_MARKERS[index % len(_MARKERS)])
                for index, target in enumerate(targets)]
-    handles.append(lines.Line2D([], [], linestyle="none", color=style.GREY, marker=_MARKERS[0],
+    handles.append(lines.Line2D([], [], linestyle="none", color=style.page().grey, marker="o",
                                 markerfacecolor="none", label="open: slower"))
     style.finish(
         figure, run, TITLE, f"batched lookups, all keys absent; {style.keys_text(_select(run))}",
         handles=handles, caption=(
             "Ratios of medians with their intervals; long bars leave the panels. Grey: slower with "
-            "vectors than without. The reference is scalar code, compiled for the same target and "
-            "asked one key at a time; target scalar is its batched loop without vectors."))
+            "vectors than without. Own reference: scalar code, compiled for the same target and "
+            "asked one key at a time. Target scalar: the batched loop without vectors."))
     return figure
 
 
@@ -159,8 +160,9 @@ def _draw_gain(axes, gain, place, look, marker):
     options = style.marker_options(look._replace(marker=marker, fill="full"))
     if value < 1:
         options["markerfacecolor"] = "none"
-    line, _, _ = axes.errorbar([value], [place], xerr=ends, linestyle="none", elinewidth=0.8,
-                               capthick=0.8, zorder=3, **options)
+    thin = 0.8 * style.page().line
+    line, _, _ = axes.errorbar([value], [place], xerr=ends, linestyle="none", elinewidth=thin,
+                               capthick=thin, zorder=3, **options)
     line.set_gid(f"measured:{gain.filter}:{gain.variant}")
 
 

@@ -65,7 +65,8 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_
             filters=testing.FILTERS + more, keys=(1000,), bits_per_key=(8, 16), failing=False,
             modes=("build", "lookup_batched", "latency", "lookup_reference"),
             targets=("scalar", "avx2")) + testing.make_overfilled(
-                filters=testing.OVERFILLED + more), manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
+                filters=testing.OVERFILLED + more),
+            manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
     renderer = figure.canvas.get_renderer()
     page = figure.bbox
     legend = figure.legends[0].get_window_extent(renderer)

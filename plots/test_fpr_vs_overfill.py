@@ -22,7 +22,8 @@ def _lines(axes, prefix):
 
 
 def test_points_are_measured_and_lines_expected_at_the_keys_held(make_run):
-    points = [_point("blocked_bloom", fill, fpr) for fill, fpr in ((0.5, 0.001), (1, 0.01), (2, 0.1))]
+    points = [_point("blocked_bloom", fill, fpr) for fill, fpr in (
+        (0.5, 0.001), (1, 0.01), (2, 0.1))]
     points[2]["fpr"]["expected"] = 0.11
     axes, = fpr_vs_overfill.draw(make_run(points)).axes
     assert _lines(axes, "measured:")["measured:blocked_bloom:"] == (
@@ -81,7 +82,8 @@ def test_one_fill_is_no_figure_and_one_fill_of_a_filter_is_said(make_run):
     gap, = fpr_vs_overfill.gaps(make_run([_point("blocked_bloom", 1, 0.1)]))
     assert gap.fatal and "one fill only" in gap.lack
     gap, = fpr_vs_overfill.gaps(make_run([
-        _point("blocked_bloom", 1, 0.1), _point("blocked_bloom", 2, 0.2), _point("cuckoo", 1, 0.1)]))
+        _point("blocked_bloom", 1, 0.1), _point("blocked_bloom", 2, 0.2),
+        _point("cuckoo", 1, 0.1)]))
     assert not gap.fatal and "cuckoo" in gap.lack
 
 

@@ -66,8 +66,10 @@ def test_targets_without_vectors_are_no_gain(make_run):
 def test_rows_of_panels_are_the_smallest_and_the_largest_key_count(make_run):
     run = make_run([point for keys in (1000, 100_000, 100_000_000) for point in _of(keys=keys)])
     figure = simd_gain.draw(run)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["10\u00b3 keys, in L1"] * 2 + ["10\u2078 keys, beyond the caches"] * 2
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in figure.axes]
+    assert titles == [f"over {over}, {place}" for place in (
+        "10\u00b3 keys, in L1", "10\u2078 keys, beyond the caches") for over in (
+            simd_gain.REFERENCE, simd_gain.SCALAR)]
 
 
 def test_without_a_reference_there_is_one_panel_and_a_gap(make_run):

@@ -190,7 +190,8 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
                              build_ns=None if name in BASELINES else build, **common)
 
 
-def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 3.0), queries=1_000_000, seed=2):
+def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 3.0),
+                    queries=1_000_000, seed=2):
     """Filters that are filled beyond what they were made for: the cuckoo filter refuses, the
     scalable one grows, the others get worse."""
     random = numpy.random.default_rng(seed)

@@ -14,7 +14,7 @@ dotted line at its edge, where another filter's cost is within noise of the winn
 
 import math
 
-from matplotlib import patches, ticker
+from matplotlib import lines, patches, ticker
 
 from plots import costs, selection, style
 
@@ -28,6 +28,7 @@ WORK_NS = (1.0, 1e7)
 NEGATIVES = 1.0
 # The panels: all candidates, and those within this space.
 TIGHT_BITS_PER_KEY = 12.0
+_DOTTED = (0, (1, 2))
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||", "++++", "....", "oo", "**")
 
 
@@ -103,7 +104,7 @@ def draw(run):
     columns = _columns(list(shown))
     hatches, labels, in_doubt = {}, [], False
     for axes, (title, by_keys) in zip(axes_grid[0], panels):
-        axes.set_title(title, loc="left", pad=21)
+        style.panel_title(axes, title, above_caches=True)
         axes.set_yscale("log")
         axes.set_ylim(*WORK_NS)
         axes.grid(False)
@@ -111,8 +112,8 @@ def draw(run):
             left, right = columns[keys]
             axes.annotate(f"{len({row.filter for row in rows})}\n{len(rows)}", (keys, 1),
                           xycoords=("data", "axes fraction"), xytext=(0, 2), ha="center",
-                          textcoords="offset points", va="bottom", fontsize="small",
-                          color=style.GREY, linespacing=1.1)
+                          textcoords="offset points", va="bottom",
+                          fontsize=style.page().small, color=style.page().grey, linespacing=1.1)
             for group in _same_filter(costs.winners(rows, NEGATIVES, *WORK_NS)):
                 winner = group[0].candidate
                 look = looks[winner.filter, winner.variant]
@@ -137,19 +138,18 @@ def draw(run):
     first.set_ylabel("work per false positive")
     for axes in axes_grid[0]:
         axes.set_xlabel("keys")
-    handles = [patches.Patch(facecolor=looks[key].colour, edgecolor="white", hatch=hatch,
-                             label=style.series_label(*key), linewidth=0)
+    handles = [patches.Patch(facecolor=looks[key].colour, hatch=hatch,
+                             edgecolor=style.page().background, label=style.series_label(*key), linewidth=0)
                for key, hatch in sorted(hatches.items(), key=lambda item: item[0])]
     if in_doubt:
-        handles.append(style.note_handle("pale, dotted: another filter"))
-        handles.append(style.note_handle("is within noise"))
-    handles.append(style.note_handle("number: bits per key"))
-    handles.append(style.note_handle("above: filters, and sets of"))
-    handles.append(style.note_handle("parameters, to choose from"))
+        handles.append(lines.Line2D([], [], color=style.page().ink, linestyle=_DOTTED,
+                                    linewidth=1.2 * style.page().line,
+                                    label="pale: another filter is within noise"))
     filters = [row.filter for rows in shown.values() for row in rows]
     caption = ("Least t_lookup + FPR \u00d7 work (Lang, Neumann, Kemper, Boncz 2019), all keys "
                "absent. A column is one measured number of keys; nothing is interpolated between "
-               "them.")
+               "them. Above it: how many filters and sets of parameters were measured there. In "
+               "it: the winner's bits per key.")
     if left_out:
         caption += (" Left out, with few sizes to choose from: "
                     f"{', '.join(style.count(keys) for keys in left_out)} keys.")
@@ -181,23 +181,24 @@ def _doubts(rows, group):
 
 def _fill(axes, left, right, low, high, look, hatch):
     axes.add_patch(patches.Rectangle((left, low), right - left, high - low, hatch=hatch,
-                                     facecolor=look.colour, edgecolor="white", linewidth=0.4,
-                                     zorder=2))
+                                     facecolor=look.colour, edgecolor=style.page().background,
+                                     linewidth=0.4, zorder=2))
 
 
 def _pale(axes, left, right, low, high):
-    axes.add_patch(patches.Rectangle((left, low), right - left, high - low, facecolor="white",
-                                     alpha=0.55, linewidth=0, zorder=2.5, gid="within_noise"))
+    axes.add_patch(patches.Rectangle((left, low), right - left, high - low, alpha=0.55,
+                                     facecolor=style.page().background, linewidth=0, zorder=2.5,
+                                     gid="within_noise"))
     edge = left * (right / left) ** 0.03
-    axes.plot([edge, edge], [low, high], color="black", linestyle=(0, (1, 2)), linewidth=1.2,
-              zorder=3, gid="within_noise")
+    axes.plot([edge, edge], [low, high], color=style.page().ink, linestyle=_DOTTED,
+              linewidth=1.2 * style.page().line, zorder=3, gid="within_noise")
 
 
 def _outline(axes, left, right, group, winner):
     low, high = group[0].low_ns, group[-1].high_ns
-    axes.plot([left, right, right, left, left], [low, low, high, high, low], color="white",
-              linewidth=1.4, solid_joinstyle="miter", zorder=3.5,
-              gid=f"measured:{winner.filter}:{winner.variant}")
+    axes.plot([left, right, right, left, left], [low, low, high, high, low], zorder=3.5,
+              color=style.page().background, linewidth=1.4 * style.page().line,
+              solid_joinstyle="miter", gid=f"measured:{winner.filter}:{winner.variant}")
 
 
 def _write_labels(figure, labels):
@@ -209,12 +210,13 @@ def _write_labels(figure, labels):
                                                        (right, stretch.high_ns)])
         bits = f"{stretch.candidate.bits_per_key:.1f}"
         middle = math.sqrt(left * right), math.sqrt(stretch.low_ns * stretch.high_ns)
-        name = style.printable(stretch.candidate.filter)
-        for text in (f"{name}\n{bits}", name.replace("_", "\n") + "\n" + bits, bits):
-            label = axes.text(*middle, text, ha="center", va="center", fontsize="x-small",
+        name = stretch.candidate.filter
+        for words in ((name, bits), (*name.split("_"), bits), (bits,)):
+            label = axes.text(*middle, "\n".join(style.printable(word) for word in words),
+                              ha="center", va="center", fontsize=0.9 * style.page().small,
                               linespacing=1.05, zorder=4, in_layout=False, bbox={
-                                  "facecolor": "white", "edgecolor": "none", "alpha": 0.75,
-                                  "pad": 0.8})
+                                  "facecolor": style.page().background, "edgecolor": "none",
+                                  "alpha": 0.75, "pad": 0.8})
             extent = label.get_window_extent(renderer)
             if extent.width <= 0.94 * (x1 - x0) and extent.height <= 0.94 * (y1 - y0):
                 break
