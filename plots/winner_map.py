@@ -138,8 +138,8 @@ def draw(run):
     first.set_ylabel("work per false positive")
     for axes in axes_grid[0]:
         axes.set_xlabel("keys")
-    handles = [patches.Patch(facecolor=looks[key].colour, hatch=hatch,
-                             edgecolor=style.page().background, label=style.series_label(*key), linewidth=0)
+    handles = [patches.Patch(facecolor=looks[key].colour, hatch=hatch, linewidth=0,
+                             edgecolor=style.page().background, label=style.series_label(*key))
                for key, hatch in sorted(hatches.items(), key=lambda item: item[0])]
     if in_doubt:
         handles.append(lines.Line2D([], [], color=style.page().ink, linestyle=_DOTTED,
