@@ -55,18 +55,8 @@ def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
 
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 @pytest.mark.parametrize("name", ["full", "long"])
-def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_run):
-    if name == "full":
-        figure = drawn(module)
-    else:
-        more = ("a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
-                *(f"filter_{i}" for i in range(28)))
-        figure = module.draw(make_run(testing.make_points(
-            filters=testing.FILTERS + more, keys=(1000,), bits_per_key=(8, 16), failing=False,
-            modes=("build", "lookup_batched", "latency", "lookup_reference"),
-            targets=("scalar", "avx2")) + testing.make_overfilled(
-                filters=testing.OVERFILLED + more),
-            manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
+def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, long_run):
+    figure = drawn(module) if name == "full" else module.draw(long_run)
     renderer = figure.canvas.get_renderer()
     page = figure.bbox
     legend = figure.legends[0].get_window_extent(renderer)
