@@ -13,6 +13,7 @@
 #include "filters/nearest_name.h"
 #include "harness/commands/command_line.h"
 #include "harness/commands/doctor.h"
+#include "harness/commands/explain.h"
 #include "harness/commands/export.h"
 #include "harness/commands/list.h"
 #include "harness/commands/plan.h"
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   AddVerify(line);
   AddDoctor(line);
   AddExport(line);
+  AddExplain(line);
 
   // Their arguments are theirs, --help included; CLI11 knows them for the help of the whole only.
   if (const PythonCommand* command = argc > 1 ? FindPythonCommand(argv[1]) : nullptr) {

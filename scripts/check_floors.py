@@ -35,6 +35,7 @@ HARNESS = {
     "registry": {"spec", "process"},
     "plan": {"spec", "registry"},
     "record": {"spec"},
+    "explain": set(),
     "run": {"spec", "machine", "process", "registry", "plan", "record"},
 }
 HARNESS["commands"] = set(HARNESS)
