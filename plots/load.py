@@ -25,8 +25,10 @@ from plots import selection
 SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory",
             "invalid", "skipped")
-MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
-_MODES_WITHOUT_LOOKUPS = ("build", "overfill")
+MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill",
+         "insert")
+_MODES_THAT_FILL = ("overfill", "insert")  # key by key: they always have a fill
+MODES_WITHOUT_LOOKUPS = ("build", *_MODES_THAT_FILL)
 _MODES_OF_THREADS = ("lookup_batched", "lookup_single")
 PAGES = ("4k", "thp", "hugetlb")
 
@@ -447,11 +449,11 @@ def _read_point(entry, run, machine):
     }
     if not math.isnan(row["threads"]) and mode not in _MODES_OF_THREADS:
         point.child("threads").fail(f"mode {mode} has one thread")
-    if mode == "overfill" and math.isnan(row["fill"]):
+    if mode in _MODES_THAT_FILL and math.isnan(row["fill"]):
         point.child("fill").fail(f"must be a number in mode {mode}")
     if not math.isnan(row["fill"]):
         row["keys_held"] = min(_whole_numbers(entry, "keys_held"), default=math.nan)
-    if mode not in _MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
+    if mode not in MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
         point.child("negative_share").fail(f"must be a number in mode {mode}")
     if status != "ok" and row["reason"] is None:
         entry.child("reason").fail(f"is missing beside status {status!r}")
