@@ -46,7 +46,7 @@ _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "pass
                   "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
                   "queries"]
 _SAMPLE_NUMBERS = ["bits_per_key", "false_positives", "queries", "fpr_instance_sd",
-                   "stream_lookups", "huge_page_bytes"]
+                   "stream_lookups", "huge_page_bytes", "slot_load"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
                    "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
 _THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
@@ -579,6 +579,9 @@ def _read_sample(node, run):
     if held is not None:
         row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
         row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
+        extra = held.object("extra", optional=True)
+        if extra is not None:  # of filters that have slots, the part of them that is in use
+            row["slot_load"] = extra.field("load", float, math.nan, minimum=0)
     fpr = node.object("fpr", optional=True)
     if fpr is not None:
         row["false_positives"] = fpr.field("false_positives", int, minimum=0)
