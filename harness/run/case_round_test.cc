@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -303,6 +304,33 @@ TEST(CaseRoundInsert, TheLastKeysBeforeAFillOfTheFilterThatTheOtherModesAreAbout
     EXPECT_EQ(samples[0].ns_per_op.size(), QuickMeasure().passes);
     EXPECT_FALSE(samples[0].stream_lookups || samples[0].positives);
   }
+}
+
+// Every filter that takes single keys has a curve over its load: what it holds, and a rate of false
+// positives that theory does not rule out there (harness/run/verify.h).
+TEST(CaseRoundInsert, EveryFilterThatTakesSingleKeysIsRightAtEveryLoad) {
+  constexpr uint64_t kFew = 20'000;
+  size_t filters = 0;
+  for (const auto& type : FilterTypes()) {
+    if (!type->can_insert()) continue;
+    ++filters;
+    double rate = 0;
+    for (const double fill : {0.1, 0.5, 0.95, 1.0}) {
+      SCOPED_TRACE(fmt::format("{} {}", type->info().name, fill));
+      for (const Sample& sample : InsertSamplesOf(*type, kFew, fill)) {
+        const bool is_too_fast = sample.point.mode == Mode::kInsert &&
+                                 sample.status == SampleStatus::kInvalid &&
+                                 sample.reason.find("steps of the clock") != std::string::npos;
+        EXPECT_TRUE(sample.status == SampleStatus::kOk || is_too_fast) << sample.reason;
+        ASSERT_TRUE(sample.filter && sample.fpr && sample.fpr->expected);
+        EXPECT_EQ(sample.filter->keys_held, static_cast<uint64_t>(std::llround(kFew * fill)));
+        EXPECT_GE(*sample.fpr->expected, rate) << "fewer false positives with more keys";
+      }
+      rate = *SamplesOf(CaseOf(*type, {.keys = kFew, .fill = fill}))[0].fpr->expected;
+    }
+    EXPECT_GT(rate, 0);
+  }
+  EXPECT_GE(filters, 13u);
 }
 
 // What InsertUntilFull was given, call by call, since the filter was made.
