@@ -121,7 +121,7 @@ def draw(run):
     handles, ends_of_curves, any_full = {}, [], False
     scales = {}  # of inserting, and one of all lookups
     for (axes,), (title, share, points) in zip(grid, panels):
-        axes.set_title(title, loc="left")
+        style.panel_title(axes, title)
         axes.set_ylabel("ns/key")
         panel_axes, times, ends = scales.setdefault(share is None, ([], [], []))
         panel_axes.append(axes)
@@ -142,7 +142,8 @@ def draw(run):
             times += [*timed["ns_per_op"]]
             ends += [*timed["ns_per_op_low"], *timed["ns_per_op_high"]]
             handles[name, variant] = style.series_handle(name, variant, look)
-            ends_of_curves.append((style.series_label(name, variant), timed["point_id"].iloc[-1]))
+            ends_of_curves.append((f"{name}, {variant}" if variant else name,
+                                   timed["point_id"].iloc[-1]))
             for load in rows["load"][rows["full"]]:
                 any_full = True
                 axes.plot([load], timed["ns_per_op"].iloc[-1:], linestyle="none", zorder=4,
@@ -155,7 +156,7 @@ def draw(run):
     legend = style.in_legend_order(handles)
     if any_full:
         legend.append(lines.Line2D([], [], linestyle="none", label="refused the next key",
-                                   **_cross(style.Look(style.GREY, "o"))))
+                                   **_cross(style.Look(style.page().grey, "o"))))
     filters = pandas.concat([points for _, _, points in panels])
     lookups = filters[filters["mode"] != "insert"]
     subtitle = f"made for {style.count(filters['keys'].iloc[0])} keys; {style.keys_text(filters)}"

@@ -96,10 +96,9 @@ def _identity(point):
 
 def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, fpr=None,
                queries=1_000_000, false_positives=None, floor=None, floor_from=("0" * 16,),
-               status="ok", reason=None, build_ns=None, key_set=None, fill=None, held=None):
+               status="ok", reason=None, build_ns=None, key_set=None, fill=None, keys_held=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns, `floor_from`
-    the ids of the points that it is from. With a `fill` the filter holds `held` keys, all that it
-    was given unless said."""
+    the ids of the points that it is from. With a `fill`, `bits` are per key held."""
     build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
@@ -108,11 +107,11 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
              "filter_digest": [], "answers_digest": []} | build_reason
+    held = keys if keys_held is None else keys_held
     if fill is not None:
-        held = math.floor(fill * keys + 0.5) if held is None else held
         entry["keys_held"] = [held] * 3
     if bits is not None:
-        entry["size_bytes"] = max(64, math.ceil(bits * (keys if held is None else held) / 8))
+        entry["size_bytes"] = max(64, math.ceil(bits * held / 8))
     if ns is not None:
         entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
                               "min": 0.95 * ns}
@@ -197,7 +196,7 @@ def make_filled_points(filters=FILTERS, keys=100_000, fills=(0.1, 0.3, 0.5, 0.7,
             bits, fpr = _bits_and_fpr(name, params, keys)
             fpr = min(1.0, fpr * fill ** 2)
             common = {"bits": bits * keys / held, "fpr": fpr, "queries": queries, "fill": fill,
-                      "false_positives": int(random.binomial(queries, fpr)), "held": held}
+                      "false_positives": int(random.binomial(queries, fpr)), "keys_held": held}
             size = max(64.0, bits * keys / 8)
             for mode in modes:
                 if mode == "insert" and held <= given - keys // 20:
