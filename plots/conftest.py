@@ -8,7 +8,8 @@ from plots import load, testing
 @pytest.fixture(scope="session")
 def full_run_path(tmp_path_factory):
     return testing.write_run(tmp_path_factory.mktemp("full") / testing.RUN_NAME,
-                             testing.make_points())
+                             testing.make_points() + testing.make_filled_points(
+                                 most={"cuckoo": 98_000}))
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,8 @@ def drawn(full_run):
 
 @pytest.fixture
 def tiny_run_path(tmp_path):
-    return testing.write_run(tmp_path / "results" / testing.RUN_NAME, testing.tiny_points())
+    return testing.write_run(tmp_path / "results" / testing.RUN_NAME,
+                             testing.tiny_points() + testing.tiny_filled_points())
 
 
 @pytest.fixture

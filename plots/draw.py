@@ -20,7 +20,7 @@ import tempfile
 
 from plots import command
 from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, load, lookup_vs_negatives,
-                   lookup_vs_size, space_vs_speed, style)
+                   lookup_vs_size, space_vs_speed, speed_vs_load, style)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here.
@@ -30,6 +30,7 @@ FIGURES = (
     build_vs_keys,
     lookup_vs_negatives,
     space_vs_speed,
+    speed_vs_load,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.
 ACROSS = (

@@ -55,10 +55,12 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_
     if name == "full":
         figure = drawn(module)
     else:
+        filters = (*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
+                   *(f"filter_{i}" for i in range(12)))
         figure = module.draw(make_run(testing.make_points(
-            filters=(*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
-                     *(f"filter_{i}" for i in range(12))), keys=(1000,), bits_per_key=(8, 16),
-            failing=False, modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
+            filters=filters, keys=(1000,), bits_per_key=(8, 16),
+            failing=False, modes=("build", "lookup_batched"), targets=("scalar", "avx2"))
+            + testing.make_filled_points(filters=filters, keys=1000, fills=(0.5, 1.0)),
             manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
     renderer = figure.canvas.get_renderer()
     page = figure.bbox
@@ -152,6 +154,7 @@ def test_the_front_and_the_bound_of_figure_5(drawn):
     ("lookup_vs_negatives", {"shares": (1.0,)}, "one share of negatives"),
     ("lookup_vs_negatives", {"modes": ("lookup_single",)}, "mode lookup_batched"),
     ("space_vs_speed", {"bits_per_key": (4,), "filters": ("classic_bloom",)}, "near an FPR"),
+    ("speed_vs_load", {}, "two loads"),
 ])
 def test_missing_data_is_said_with_how_to_measure_it(module, points, lack, make_run):
     module, = (m for m in draw.FIGURES if m.NAME == module)
@@ -176,7 +179,7 @@ def test_only_failed_points_is_a_gap_and_not_a_traceback(module, make_run):
 
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 def test_unknown_intervals_caches_cpu_and_theory_do_no_harm(module, tiny_run_path, make_run):
-    points = testing.tiny_points()
+    points = testing.tiny_points() + testing.tiny_filled_points()
     for entry in points:
         entry["ns_per_op"].update(low=None, high=None, confidence=None)
     manifest = testing.make_manifest(cpu_brand=None, caches=None, best=None)

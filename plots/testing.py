@@ -96,19 +96,22 @@ def _identity(point):
 
 def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, fpr=None,
                queries=1_000_000, false_positives=None, floor=None, floor_from=("0" * 16,),
-               status="ok", reason=None, build_ns=None, key_set=None):
+               status="ok", reason=None, build_ns=None, key_set=None, fill=None, keys_held=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns, `floor_from`
-    the ids of the points that it is from."""
+    the ids of the points that it is from. With a `fill`, `bits` are per key held."""
     build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
-             "hashing": "prehashed", "target": target}
+             "hashing": "prehashed", "target": target} | ({} if fill is None else {"fill": fill})
     entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
              "filter_digest": [], "answers_digest": []} | build_reason
+    held = keys if keys_held is None else keys_held
+    if fill is not None:
+        entry["keys_held"] = [held] * 3
     if bits is not None:
-        entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
+        entry["size_bytes"] = max(64, math.ceil(bits * held / 8))
     if ns is not None:
         entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
                               "min": 0.95 * ns}
@@ -177,6 +180,38 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
                 floor = _floor_ns(size)
             yield make_point(name, params, n, mode, share, target, ns=ns, floor=floor,
                              build_ns=None if name in BASELINES else build, **common)
+
+
+def make_filled_points(filters=FILTERS, keys=100_000, fills=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5),
+                       shares=(0.0, 1.0), modes=("insert", "overfill", "lookup_batched"),
+                       target="avx2", most=None, seed=2, queries=1_000_000):
+    """Entries of summary.json for filters made for `keys` keys at 10 bits per key and filled key by
+    key. `most`: {filter: how many keys it holds at most}, all that it is given unless said."""
+    random = numpy.random.default_rng(seed)
+    points = []
+    for name, fill in ((name, fill) for name in filters for fill in fills):
+        for params in _params(name, 10.0):
+            given = math.floor(fill * keys + 0.5)
+            held = min(given, (most or {}).get(name, given))
+            bits, fpr = _bits_and_fpr(name, params, keys)
+            fpr = min(1.0, fpr * fill ** 2)
+            common = {"bits": bits * keys / held, "fpr": fpr, "queries": queries, "fill": fill,
+                      "false_positives": int(random.binomial(queries, fpr)), "keys_held": held}
+            size = max(64.0, bits * keys / 8)
+            for mode in modes:
+                if mode == "insert" and held <= given - keys // 20:
+                    points.append(make_point(name, params, keys, mode, None, "scalar",
+                                             status="skipped", reason=f"it accepted {held} keys",
+                                             **common))
+                    continue
+                for share in shares if mode == "lookup_batched" else (None,):
+                    ns = (_BUILD_NS.get(name, 20.0) / (1.05 - 0.9 * min(held / keys, 1.0))
+                          if share is None else _lookup_ns(name, params, size, share, "avx2"))
+                    points.append(make_point(
+                        name, params, keys, mode, share, "scalar" if share is None else target,
+                        ns=ns * math.exp(random.normal(0, 0.02)), build_ns=ns,
+                        floor=None if share is None else _floor_ns(size), **common))
+    return points
 
 
 def make_theory(filters=FILTERS):
@@ -271,7 +306,8 @@ def make_samples(points):
                 "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
                 "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
                 "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
-                "build_attempts": 1, "extra": {}, "filter_digest": _digest(entry, "filter"),
+                "build_attempts": 1, "extra": {"load": 0.95} if entry["point"]["filter"] == "cuckoo"
+                else {}, "filter_digest": _digest(entry, "filter"),
                 "answers_digest": _digest(entry, "answers"), "hash_bits": 64} if time else None,
             "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
             "health": dict.fromkeys(_HEALTH) if time else None})
@@ -332,12 +368,18 @@ def tiny_points():
                        modes=("build", "lookup_batched"))
 
 
+def tiny_filled_points():
+    """The same filters, filled key by key."""
+    return make_filled_points(filters=("blocked_bloom", "cuckoo"), keys=1000, fills=(0.5, 1.0))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="plots.testing", description="Writes a synthetic run.")
     parser.add_argument("directory")
     parser.add_argument("--tiny", action="store_true", help="two filters, one size")
     arguments = parser.parse_args()
-    write_run(arguments.directory, tiny_points() if arguments.tiny else make_points())
+    write_run(arguments.directory, tiny_points() + tiny_filled_points() if arguments.tiny
+              else make_points() + make_filled_points())
 
 
 if __name__ == "__main__":
