@@ -16,7 +16,6 @@ TITLE = "Which filter costs least, by the cost of a miss"
 _LINESTYLES = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.5, 1, 1.5)))
 _AROUND = 8.0        # how far the axis goes beyond the first and the last change, as a factor
 _ALONE = 100.0       # the same where nothing changes
-_LEAST_NS, _MOST_NS = 1e-3, 1e12
 _LABEL_SHARE = 0.045  # of the axis: the narrowest band that holds a number
 
 
@@ -39,7 +38,7 @@ def _range(advice):
     changes = [stretch.high_ns for stretch in advice.stretches[:-1]]
     around = _AROUND if changes else _ALONE
     places = [place for place in changes if place > 0] + [advice.question.miss_cost_ns]
-    return (max(min(places) / around, _LEAST_NS), min(max(places) * around, _MOST_NS))
+    return min(places) / around, max(places) * around
 
 
 def _looks(options):
@@ -87,11 +86,12 @@ def draw(advice):
         option = stretch.candidate
         look = looks[option]
         value, _, _ = _costs(option, question.negatives, misses)
-        if (value > 0).any():
+        has_line = bool((value > 0).any())  # no filter and no absent key: nothing costs anything
+        if has_line:
             axes.plot(misses, value, color=look.colour, linestyle=look.linestyle, linewidth=0.7,
                       alpha=0.8, zorder=2)
         left, right = max(stretch.low_ns, low), min(stretch.high_ns, high)
-        if left < right:
+        if has_line and left < right:
             own = numpy.geomspace(left, right, 33)
             value, below, above = _costs(option, question.negatives, own)
             axes.fill_between(own, below, above, color=look.colour, alpha=0.15, linewidth=0,

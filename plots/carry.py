@@ -13,10 +13,11 @@ size    Beyond the key counts that a filter was measured at, by the floor: the f
         interval, and USUAL_ERROR to either side. It is no confidence interval: it tells how far
         such times were off.
 
-        How far: 190 steps of ten or a hundred times the keys (3000 to 1e8, batched and latency) in two
-        runs on a Zen 3 with neighbours, each also backwards. The carried time is off by 1.22 times
-        in the middle and by 1.76 in nine of ten (backwards 1.17 and 1.65), more often too slow than
-        too fast, so that what was measured is preferred. The ratio to the floor alone: 1.44 and 2.5.
+        How far: 190 steps of ten or a hundred times the keys (3000 to 1e8, batched and latency)
+        in two runs on a Zen 3 with neighbours, each also backwards. The carried time is off by 1.22
+        times in the middle and by 1.76 in nine of ten (backwards 1.17 and 1.65), more often too
+        slow than too fast, so that what was measured is preferred. The ratio to the floor alone
+        would be off by 1.44 and 2.5.
 """
 
 import math

@@ -11,10 +11,12 @@ false positive causes. Work for keys that are there is the same behind every fil
 filter at all is an answer too. With --lookups-per-key the time to build it counts as well, shared
 by so many lookups for each key; without it, building costs nothing.
 
-Without --run: the newest complete run of every sweep in results/ that was measured on this
-machine's CPU; if there is none the newest reference run, of another CPU, which is said. Of several
-runs each filter's numbers are of the run that measured it nearest to the question, then of the run
-with the most filters, or with --run of the one named first.
+Without --run: of each spec the newest complete run in results/ that has lookups and was measured
+on this machine's CPU, and what else the program of that run measured of the spec; if there is none
+the newest reference run, of another CPU, which is said. Of several runs each filter's numbers are
+of the run that measured it nearest to the question, then of the run with the most filters, or with
+--run of the one named first. A filter that has other parameters in the newest run than in an older
+one is of the newest.
 
 What was not measured at these keys and negatives is interpolated, or extrapolated by the machine's
 floor (plots/carry.py), and marked so. Where the intervals of two costs meet, the measurements do
@@ -202,18 +204,39 @@ def _complete_runs(results):
         yield path, manifest
 
 
+def _has_lookups(manifest):
+    points = (manifest.get("spec") or {}).get("points")
+    return not isinstance(points, list) or any(
+        point.get("mode") in choice.MODES and point.get("fill") is None for point in points)
+
+
+def _newest_of_each_spec(runs):
+    """Of (path, manifest), oldest first: the newest of each spec, and of those with the same name
+    that are another sweep (`--filter`, `--set`) what the same program measured."""
+    def name(manifest):
+        return (manifest.get("spec") or {}).get("name")
+
+    def program(manifest):
+        return (manifest.get("provenance") or {}).get("binary_xxh3")
+    newest = {name(manifest): program(manifest) for _, manifest in runs}
+    of_each = {(name(manifest), manifest.get("spec_hash")): (path, manifest)
+               for path, manifest in runs}
+    return [path for path, manifest in of_each.values()
+            if program(manifest) == newest[name(manifest)]]
+
+
 def choose_runs(results, cpu):
     """The runs to answer from if none is named (see the top). Raises Refused."""
     every = list(_complete_runs(results))
-    own = [(path, manifest) for path, manifest in every if is_here(manifest, cpu)]
+    own = [(path, manifest) for path, manifest in every
+           if is_here(manifest, cpu) and _has_lookups(manifest)]
     if own:
         # Machines with one CPU may differ in cores and caches; the newest is this one most likely.
         machine = own[-1][1].get("machine")
-        newest = {manifest.get("spec_hash"): path for path, manifest in own
-                  if manifest.get("machine") == machine}
-        return load.load_runs(newest.values())
-    kept = [(manifest.get("spec", {}).get("name") == "paper", path.name, path)
-            for path, manifest in every if is_reference(path)]
+        return load.load_runs(_newest_of_each_spec(
+            [(path, manifest) for path, manifest in own if manifest.get("machine") == machine]))
+    kept = [((manifest.get("spec") or {}).get("name") == "paper", path.name, path)
+            for path, manifest in every if is_reference(path) and _has_lookups(manifest)]
     if not kept:
         raise Refused(f"{results} has no complete run of this machine's CPU and no reference run: "
                       "filterbench run quick measures one, --run names one", EXIT_IMPOSSIBLE)

@@ -4,7 +4,9 @@ runs measured. Given to `filterbench advise` (scripts/advise.py), which reads ru
 option      A filter with its parameters at the number of keys that is asked for, or no filter at
             all, which costs nothing to ask and lets every absent key through. Baselines are none.
 run         Of several runs that have an option the one counts in which it is on firmest ground
-            (basis), then the first. Runs come in the order that they are given in.
+            (basis), then the first. Runs come in the order that they are given in. The newest run
+            that has a filter says which parameters it has: what an older program called otherwise
+            cannot be told from it and is left out.
 basis       measured      at this number of keys and share of negatives
             interpolated  between two measured places around the one asked for
             extrapolated  carried from the nearest one by the floor or by another point's ratio
@@ -23,7 +25,7 @@ import math
 
 import numpy
 
-from plots import carry, costs, ratios, selection
+from plots import carry, costs, ratios, selection, style
 from plots.ratios import Measured
 
 NO_FILTER = "no filter"
@@ -31,6 +33,7 @@ MODES = ("lookup_batched", "lookup_single", "latency")
 NEEDS = ("insert", "erase", "grow")
 NEAR_SHARE = 0.1
 NEAR_SIZE = 0.3     # logarithm: from there on another parameter than bits_per_key made the size
+OTHER_PARAMETERS = "a newer run has other parameters of this filter"
 THEORY_AGREES = 1.15  # how far a curve of theory may lie from a measured interval
 # The catalogue says which filters take keys one by one and forget them, and does not say which
 # grow beyond the number of keys that they were made for.
@@ -125,8 +128,11 @@ class Option:
                 continue
             how = {costs.INTERPOLATED: "between", costs.CARRIED: "carried from",
                    costs.NEAREST: "as at"}[source]
-            listed = " and ".join(f"{value:g}" for value in values)
-            parts.append(f"{how} {listed} {what}" if what == "keys" else f"{how} {what} {listed}")
+            if what == "keys":
+                there = "" if source == costs.INTERPOLATED else ", with the FPR that it has there"
+                parts.append(f"{how} {' and '.join(map(style.count, values))} keys{there}")
+            else:
+                parts.append(f"{how} {what} {' and '.join(f'{value:g}' for value in values)}")
         if self.build_basis != "measured":
             parts.append(f"building {self.build_basis}")
         return "; ".join(parts)
@@ -238,8 +244,8 @@ def _too_far(candidate, question):
     """Why nothing is known of the candidate's time at the place that is asked for, or None."""
     if candidate.keys_from == costs.NEAREST:
         keys = candidate.measured_keys[0]
-        return (f"measured up to {keys:g} keys" if keys < question.keys
-                else f"measured from {keys:g} keys on") + ", and the floor tells nothing there"
+        return (f"measured up to {style.count(keys)} keys" if keys < question.keys
+                else f"measured from {style.count(keys)} keys on") + ", and the floor tells nothing there"
     if candidate.share_from == costs.NEAREST and max(
             abs(share - question.negatives) for share in candidate.measured_shares) > NEAR_SHARE:
         shares = ", ".join(f"{share:g}" for share in candidate.measured_shares)
@@ -269,12 +275,27 @@ def _options_of(run, question, left_out):
     return found
 
 
+def _parameter_names(runs):
+    """{filter: the sets of names that its parameters have in the newest run that has it}."""
+    names = {}
+    for run in sorted(runs, key=lambda run: run.name):
+        newest = {}
+        for name, params in run.points[["filter", "params"]].drop_duplicates().itertuples(
+                index=False):
+            newest.setdefault(name, set()).add(frozenset(json.loads(params)))
+        names |= newest
+    return names
+
+
 def _gather(runs, question):
     """(options by (filter, params), [(candidate, reason)] of those that have none)."""
-    best, lost = {}, []
+    best, lost, names = {}, [], _parameter_names(runs)
     for run in runs:
         for option in _options_of(run, question, lost):
             key = option.filter, option.params
+            if frozenset(json.loads(option.params)) not in names[option.filter]:
+                lost.append((option.candidate, OTHER_PARAMETERS))
+                continue
             if key not in best or option.firmness < best[key].firmness:
                 best[key] = option
     return best, [(candidate, reason) for candidate, reason in lost
@@ -387,7 +408,7 @@ def advise(runs, question, catalogue=None):
         why = "; ".join(f"{entry.filter}: {entry.reason}" for entry in left_out[:3])
         able_to = f" that can {' and '.join(question.needs)}" if question.needs else ""
         raise Impossible(
-            f"nothing is known of {question.keys:g} keys in mode {question.mode} of a filter"
+            f"nothing is known of {style.count(question.keys)} keys in mode {question.mode} of a filter"
             f"{able_to}{f' ({why})' if why else ''}; to measure it: "
             f"{_measure(question, sorted(names or ()))}")
     fitting = [option for option in best.values() if option.size_bytes <= question.memory_bytes]
@@ -395,9 +416,9 @@ def advise(runs, question, catalogue=None):
     if not fitting:
         least = min(best.values(), key=lambda option: option.size_bytes)
         raise Impossible(
-            f"no filter fits: the smallest, {least.label}, takes {least.size_bytes:.4g} bytes for "
-            f"{question.keys:g} keys ({least.bits_per_key:.3g} bits per key), the limit is "
-            f"{question.memory_bytes:.4g}")
+            f"no filter fits: the smallest, {least.label}, takes {least.size_bytes:.0f} bytes for "
+            f"{style.count(question.keys)} keys ({least.bits_per_key:.3g} bits per key), the limit "
+            f"is {question.memory_bytes:.0f}")
     options = costs.ranking([*fitting, no_filter(question)], question.negatives,
                             question.miss_cost_ns)
     too_large = [option for option in best.values() if option.size_bytes > question.memory_bytes]
