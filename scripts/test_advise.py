@@ -472,11 +472,14 @@ def test_runs_of_other_sweeps_add_what_they_have(write, found):
     by_filter = {option["filter"]: option["run"] for option in answer["ranking"]}
     # Both have two filters in the mode; the newer one comes first.
     assert by_filter == {"blocked_bloom": NEW, "ribbon": OLD, "cuckoo": NEW, None: None}
-    # The run that measured nearer to the question comes before.
-    write([entry("ribbon", 1.0, 0.001, share=0.8, keys=10 ** 7)] + [
-        entry(name, 1.0, 0.5, share=0.8, keys=10 ** 7) for name in ("xor", "morton", "quotient")],
-          run="20261103T000000Z-cccccccccccc-33333333", spec_hash="3")
-    assert {o["filter"]: o["run"] for o in found()["ranking"]}["ribbon"] == OLD
+
+
+def test_the_run_that_measured_nearest_to_the_question_counts(write, found):
+    write([entry("ribbon", ns, 0.01, share=0.8, keys=keys) for keys, ns in (
+        (10 ** 5, 1.0), (10 ** 7, 4.0))] + [FAST], run=OLD, spec="rich")
+    write([PRECISE], run=NEW)
+    (ribbon,) = [option for option in found()["ranking"] if option["filter"] == "ribbon"]
+    assert ribbon["run"] == NEW and ribbon["basis"] == "measured"
 
 
 def change_manifest(path, **changes):
