@@ -48,7 +48,7 @@ def _looks(options):
     by_filter = style.filter_looks(sorted({o.filter for o in options if o.is_filter}))
     for option in options:
         number = seen[option.filter] = seen.get(option.filter, -1) + 1
-        look = by_filter.get(option.filter, style.Look(style.GREY, "None"))
+        look = by_filter.get(option.filter, style.Look(style.page().grey, "None"))
         looks[option] = look._replace(linestyle=_LINESTYLES[number % len(_LINESTYLES)],
                                       fill=("full", "open", "left")[number % 3])
     return looks
@@ -61,25 +61,26 @@ def _costs(option, negatives, misses):
 
 def _bands(axes, advice, low, high):
     """Shades the stretches in turn and numbers those that have room, as the legend does."""
+    page = style.page()
     for number, stretch in enumerate(advice.stretches, 1):
         left, right = max(stretch.low_ns, low), min(stretch.high_ns, high)
         if left >= right:
             continue
         if number % 2 == 0:
-            axes.axvspan(left, right, color=style.LIGHT_GREY, alpha=0.25, linewidth=0, zorder=0,
+            axes.axvspan(left, right, color=page.light_grey, alpha=0.25, linewidth=0, zorder=0,
                          gid=f"band:{number}")
         if math.log(right / left) > _LABEL_SHARE * math.log(high / low):
             axes.text(math.sqrt(left * right), 0.985, str(number), ha="center", va="top",
-                      transform=axes.get_xaxis_transform(), color=style.GREY)
+                      transform=axes.get_xaxis_transform(), color=page.grey)
 
 
 def draw(advice):
-    question = advice.question
+    question, page = advice.question, style.page()
     low, high = _range(advice)
     best = list(dict.fromkeys(stretch.candidate for stretch in advice.stretches))
     looks = _looks(best)
     misses = numpy.geomspace(low, high, 241)
-    figure, axes_grid = style.new_figure(3.9)
+    figure, axes_grid = style.new_figure(4.2)
     axes = axes_grid[0][0]
     handles, on_top = [], []
     for number, stretch in enumerate(advice.stretches, 1):
@@ -88,27 +89,26 @@ def draw(advice):
         value, _, _ = _costs(option, question.negatives, misses)
         has_line = bool((value > 0).any())  # no filter and no absent key: nothing costs anything
         if has_line:
-            axes.plot(misses, value, color=look.colour, linestyle=look.linestyle, linewidth=0.7,
-                      alpha=0.8, zorder=2)
+            axes.plot(misses, value, color=look.colour, linestyle=look.linestyle,
+                      linewidth=0.7 * page.line, alpha=0.8, zorder=2)
         left, right = max(stretch.low_ns, low), min(stretch.high_ns, high)
         if has_line and left < right:
             own = numpy.geomspace(left, right, 33)
             value, below, above = _costs(option, question.negatives, own)
             axes.fill_between(own, below, above, color=look.colour, alpha=0.15, linewidth=0,
                               zorder=1)
-            axes.plot(own, value, linestyle=look.linestyle, linewidth=2.2, zorder=4,
-                      gid=f"best:{number}", markevery=[16],
-                      **style.marker_options(look))
+            axes.plot(own, value, linestyle=look.linestyle, linewidth=2.2 * page.line, zorder=4,
+                      gid=f"measured:{number}", markevery=[16], **style.marker_options(look))
             on_top += [cost for cost in value if cost > 0]
         handles.append(style.series_handle(f"{number}  {option.label}", "", look))
     _bands(axes, advice, low, high)
     answer = advice.cost(advice.winner)
-    axes.axvline(question.miss_cost_ns, color=style.GREY, linewidth=1.0, linestyle=(0, (1, 2)),
-                 zorder=3, gid="asked")
+    axes.axvline(question.miss_cost_ns, color=page.grey, linewidth=page.line,
+                 linestyle=(0, (1, 2)), zorder=3, gid="asked")
     if answer.value > 0:
         ends = answer if answer.has_interval() else (answer.value,) * 3
         style.errorbar(axes, [question.miss_cost_ns], [answer.value], [ends[1]], [ends[2]],
-                       style.Look(style.GREY, "o", fill="open"), gid="answer", line=False,
+                       style.Look(page.ink, "o", fill="open"), gid="measured:answer", line=False,
                        zorder=6)
         on_top += [answer.value]
     style.log_axis(axes.xaxis, list(misses))

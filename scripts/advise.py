@@ -21,7 +21,8 @@ one is of the newest.
 What was not measured at these keys and negatives is interpolated, or extrapolated by the machine's
 floor (plots/carry.py), and marked so. Where the intervals of two costs meet, the measurements do
 not tell which is less: "within noise". Text on stdout, or with --json all of it. --figure also
-draws expected cost against the cost of a miss; the ending of FILE says how (png, pdf, svg).
+draws expected cost against the cost of a miss; the ending of FILE says how (png, pdf, svg), --theme
+for what.
 
 Times are of batched lookups unless --mode says lookup_single (one key at a time) or latency (each
 lookup waits for the one before): batched is what every run has for every filter at most sizes. The
@@ -160,6 +161,8 @@ def _parser():
                         help="where runs lie (default: results/ of the tree)")
     parser.add_argument("--json", action="store_true", help="a JSON document instead of text")
     parser.add_argument("--figure", type=_figure, metavar="FILE", help="also draw the answer")
+    parser.add_argument("--theme", choices=style.THEMES, default=style.THEMES[0],
+                        help="of the figure (default %(default)s)")
     return parser
 
 
@@ -571,11 +574,11 @@ def _other_modes(runs, question, catalogue, are_named):
     return found
 
 
-def _draw(advice, path):
-    figure = picture.draw(advice)
-    together = style.together(advice.runs)
-    return draw.save(figure, path.parent, path.stem, path.suffix[1:],
-                     style.metadata(together, picture.TITLE, path.suffix[1:]))
+def _draw(advice, path, theme):
+    with style.on(style.make_page(theme)):
+        figure, file_format = picture.draw(advice), path.suffix[1:]
+        return draw.save(figure, path.parent, path.stem, file_format, style.metadata(
+            style.together(advice.runs), picture.TITLE, file_format))
 
 
 def main(arguments=None, cpuinfo=pathlib.Path("/proc/cpuinfo")):
@@ -614,7 +617,7 @@ def main(arguments=None, cpuinfo=pathlib.Path("/proc/cpuinfo")):
     sys.stdout.flush()
     if options.figure is not None:
         try:
-            _say(f"figure: {_draw(advice, options.figure)}")
+            _say(f"figure: {_draw(advice, options.figure, options.theme)}")
         except OSError as error:
             _say(f"cannot write {error.filename or options.figure}: {error.strerror or error}")
             return EXIT_IMPOSSIBLE

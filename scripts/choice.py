@@ -33,6 +33,7 @@ MODES = ("lookup_batched", "lookup_single", "latency")
 NEEDS = ("insert", "erase", "grow")
 NEAR_SHARE = 0.1
 NEAR_SIZE = 0.3     # logarithm: from there on another parameter than bits_per_key made the size
+FLOOR_UNKNOWN = ", and the floor of a table for so many keys is not known"
 OTHER_PARAMETERS = "a newer run has other parameters of this filter"
 THEORY_AGREES = 1.15  # how far a curve of theory may lie from a measured interval
 # The catalogue says which filters take keys one by one and forget them, and does not say which
@@ -245,7 +246,7 @@ def _too_far(candidate, question):
     if candidate.keys_from == costs.NEAREST:
         keys = candidate.measured_keys[0]
         return (f"measured up to {style.count(keys)} keys" if keys < question.keys
-                else f"measured from {style.count(keys)} keys on") + ", and the floor tells nothing there"
+                else f"measured from {style.count(keys)} keys on") + FLOOR_UNKNOWN
     if candidate.share_from == costs.NEAREST and max(
             abs(share - question.negatives) for share in candidate.measured_shares) > NEAR_SHARE:
         shares = ", ".join(f"{share:g}" for share in candidate.measured_shares)
@@ -408,8 +409,8 @@ def advise(runs, question, catalogue=None):
         why = "; ".join(f"{entry.filter}: {entry.reason}" for entry in left_out[:3])
         able_to = f" that can {' and '.join(question.needs)}" if question.needs else ""
         raise Impossible(
-            f"nothing is known of {style.count(question.keys)} keys in mode {question.mode} of a filter"
-            f"{able_to}{f' ({why})' if why else ''}; to measure it: "
+            f"nothing is known of {style.count(question.keys)} keys in mode {question.mode} of a "
+            f"filter{able_to}{f' ({why})' if why else ''}; to measure it: "
             f"{_measure(question, sorted(names or ()))}")
     fitting = [option for option in best.values() if option.size_bytes <= question.memory_bytes]
     fitting += _that_just_fit(list(best.values()), question)

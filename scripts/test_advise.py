@@ -59,8 +59,8 @@ def cpuinfo(tmp_path):
 
 @pytest.fixture
 def write(tmp_path):
-    def make(points, *, run=testing.RUN_NAME, machine=testing.MACHINE, brand=BRAND, spec="synthetic",
-             spec_hash="89abcdef", folder="results", **options):
+    def make(points, *, run=testing.RUN_NAME, machine=testing.MACHINE, brand=BRAND,
+             spec="synthetic", spec_hash="89abcdef", folder="results", **options):
         manifest = testing.make_manifest(cpu_brand=brand, run=run, machine=machine)
         manifest["spec_hash"] = spec_hash
         manifest["spec"]["name"] = spec
@@ -288,8 +288,8 @@ def sizes(theory=True):
     curve = [{"bits_per_key": bits, "fpr": 10 ** (-bits / 4)} for bits in (4.0, 8.0, 12.0, 16.0)]
     points = [entry("split_block", ns, fpr, share=0.8, bits=bits)
               for bits, ns, fpr in ((8.0, 2.0, 1e-2), (16.0, 4.0, 1e-4))]
-    return points, {"schema": "filterbench/theory/1", "curves": [
-        {"filter": "split_block", "label": "its own", "source": "planted", "points": curve}] * theory}
+    return points, {"schema": "filterbench/theory/1", "curves": theory * [
+        {"filter": "split_block", "label": "its own", "source": "planted", "points": curve}]}
 
 
 def test_memory_takes_the_largest_that_just_fits(write, found):
@@ -342,7 +342,8 @@ def catalogue(tmp_path, monkeypatch):
                 ("taffy_block", True, False), ("touch_lines", True, True))]}
         (tmp_path / "catalogue.json").write_text(json.dumps(document) if text is None else text)
         program = tmp_path / "filterbench"
-        program.write_text(f'#!/bin/sh\n[ "$*" = "list --json" ] && cat {tmp_path}/catalogue.json\n')
+        program.write_text('#!/bin/sh\n'
+                           f'[ "$*" = "list --json" ] && cat {tmp_path}/catalogue.json\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("FILTERBENCH", str(program))
     make()
@@ -667,11 +668,12 @@ def test_help_says_how_and_what_the_exit_codes_mean(call):
 
 # --- The picture ---
 
-@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
-def test_the_picture(write, call, tmp_path, ending):
+@pytest.mark.parametrize("theme, ending", [
+    ("screen", "png"), ("paper", "pdf"), ("slides", "svg"), ("dark", "png")])
+def test_the_picture(write, call, tmp_path, theme, ending):
     write([FAST, PRECISE])
     file = tmp_path / "pictures" / f"answer.{ending}"
-    code, _, err = call(figure=file)
+    code, _, err = call(figure=file, theme=theme)
     assert code == 0 and f"figure: {file}" in err
     assert os.listdir(file.parent) == [file.name] and file.stat().st_size > 5000
 
@@ -697,15 +699,15 @@ def test_the_picture_shows_each_winner_where_it_wins(drawn):
     _, figure = drawn([FAST, PRECISE])
     axes = figure.axes[0]
     lines = {line.get_gid(): line for line in axes.get_lines() if line.get_gid()}
-    ends = [(lines[f"best:{n}"].get_xdata()[0], lines[f"best:{n}"].get_xdata()[-1])
+    ends = [(lines[f"measured:{n}"].get_xdata()[0], lines[f"measured:{n}"].get_xdata()[-1])
             for n in (1, 2, 3)]
     assert ends[0][1] == pytest.approx(TO_FAST) == pytest.approx(ends[1][0])
     assert ends[1][1] == pytest.approx(TO_PRECISE) == pytest.approx(ends[2][0])
-    y = lines["best:3"].get_ydata()
+    y = lines["measured:3"].get_ydata()
     assert y[0] == pytest.approx(6 + 0.8 * 0.01 * TO_PRECISE)
     assert lines["asked"].get_xdata()[0] == 200.0
-    assert lines["answer"].get_ydata()[0] == pytest.approx(6 + 0.8 * 0.01 * 200)
-    assert lines["best:2"].get_color() == style.filter_looks(["blocked_bloom"])[
+    assert lines["measured:answer"].get_ydata()[0] == pytest.approx(6 + 0.8 * 0.01 * 200)
+    assert lines["measured:2"].get_color() == style.filter_looks(["blocked_bloom"])[
         "blocked_bloom"].colour
     low, high = axes.get_xlim()
     assert low < TO_FAST and TO_PRECISE < high and axes.get_xscale() == axes.get_yscale() == "log"
@@ -727,5 +729,5 @@ def test_many_parameters_of_one_filter_differ_in_line(drawn):
         (4.0, 1.0, 0.2), (8.0, 2.0, 0.02), (16.0, 4.0, 0.001))]
     _, figure = drawn(points)
     lines = {line.get_gid(): line for line in figure.axes[0].get_lines() if line.get_gid()}
-    assert len({str(lines[f"best:{n}"]._dash_pattern) for n in (2, 3, 4)}) == 3
-    assert len({lines[f"best:{n}"].get_color() for n in (2, 3, 4)}) == 1
+    assert len({str(lines[f"measured:{n}"]._dash_pattern) for n in (2, 3, 4)}) == 3
+    assert len({lines[f"measured:{n}"].get_color() for n in (2, 3, 4)}) == 1
