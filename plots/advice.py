@@ -41,11 +41,11 @@ def _range(advice):
     return min(places) / around, max(places) * around
 
 
-def _looks(options):
-    """A look for each option: the filter's colour and marker, options of a filter told apart by
-    line; no filter is a grey line without marker."""
+def _looks(options, runs):
+    """A look for each option: the filter's colour and marker as in the figures of the runs, options
+    of a filter told apart by line; no filter is a grey line without marker."""
     looks, seen = {}, {}
-    by_filter = style.filter_looks(sorted({o.filter for o in options if o.is_filter}))
+    by_filter = style.filter_looks({name for run in runs for name in run.points["filter"]})
     for option in options:
         number = seen[option.filter] = seen.get(option.filter, -1) + 1
         look = by_filter.get(option.filter, style.Look(style.page().grey, "None"))
@@ -78,7 +78,7 @@ def draw(advice):
     question, page = advice.question, style.page()
     low, high = _range(advice)
     best = list(dict.fromkeys(stretch.candidate for stretch in advice.stretches))
-    looks = _looks(best)
+    looks = _looks(best, advice.runs)
     misses = numpy.geomspace(low, high, 241)
     figure, axes_grid = style.new_figure(4.2)
     axes = axes_grid[0][0]

@@ -208,19 +208,20 @@ def _at_keys(rates, rows, keys, negative_share, carry=None):
 def between(low, high, params, bits_per_key, fpr):
     """A candidate with `params` between two that differ from it in their size alone: log time is
     linear in log bytes. `fpr` is known from theory; its ends are as far from it as those of the
-    measured ones are from theirs."""
+    measured ones are from theirs. `keys_from` and `share_from` are the weaker ones of the two."""
     weight = math.log(bits_per_key / low.bits_per_key) / math.log(
         high.bits_per_key / low.bits_per_key)
     known = [row.fpr for row in (low, high) if row.fpr.value > 0]
     ends = [fpr * pick([getattr(row, end) / row.value for row in known] or [math.nan])
             for end, pick in (("low", min), ("high", max))]
     order = (MEASURED, INTERPOLATED, CARRIED, NEAREST)
+    weaker = max(low, high, key=lambda row: order.index(row.keys_from))
     return low._replace(
         params=params, ns=_log_mix(low.ns, high.ns, weight), fpr=Measured(fpr, *ends),
         bits_per_key=bits_per_key, size_bytes=bits_per_key * low.keys / 8,
-        keys_from=max(INTERPOLATED, low.keys_from, high.keys_from, key=order.index),
+        keys_from=weaker.keys_from,
         share_from=max(low.share_from, high.share_from, key=order.index), fpr_from=EXPECTED,
-        measured_keys=tuple(sorted({*low.measured_keys, *high.measured_keys})),
+        measured_keys=weaker.measured_keys,
         measured_shares=tuple(sorted({*low.measured_shares, *high.measured_shares})),
         point_ids=tuple(dict.fromkeys(low.point_ids + high.point_ids)))
 

@@ -32,7 +32,7 @@ NO_FILTER = "no filter"
 MODES = ("lookup_batched", "lookup_single", "latency")
 NEEDS = ("insert", "erase", "grow")
 NEAR_SHARE = 0.1
-NEAR_SIZE = 0.3     # logarithm: from there on another parameter than bits_per_key made the size
+NEAR_SIZE = 0.05     # logarithm: from there on another parameter may have made the size
 FLOOR_UNKNOWN = ", and the floor of a table for so many keys is not known"
 OTHER_PARAMETERS = "a newer run has other parameters of this filter"
 THEORY_AGREES = 1.15  # how far a curve of theory may lie from a measured interval
@@ -69,6 +69,7 @@ class Option:
     run: object                 # plots.load.Run; None for no filter
     build: Measured             # ns per lookup; 0 where building does not count
     build_basis: str = "measured"
+    sizes: tuple = ()           # the two sizes as asked for that it was interpolated between
 
     filter = property(lambda self: self.candidate.filter)
     variant = property(lambda self: self.candidate.variant)
@@ -89,7 +90,7 @@ class Option:
     @property
     def basis(self):
         return max(_BASIS[self.candidate.keys_from], _BASIS[self.candidate.share_from],
-                   self.build_basis, key=BASES.index)
+                   self.build_basis, BASES[bool(self.sizes)], key=BASES.index)
 
     @property
     def firmness(self):
@@ -105,18 +106,28 @@ class Option:
     @functools.cached_property
     def label(self):
         """The filter with those of its parameters that tell it from others of the run: the size as
-        asked for where it made the size, and what else varies and is not derived."""
+        asked for where it is what made the size, and what else varies and is not derived."""
         if not self.is_filter:
             return NO_FILTER
         params = json.loads(self.params)
         asked = params.get("bits_per_key")
         short = []
-        if isinstance(asked, (int, float)) and abs(math.log(self.bits_per_key / asked)) < NEAR_SIZE:
+        if isinstance(asked, (int, float)) and (
+                abs(math.log(self.bits_per_key / asked)) < NEAR_SIZE or self._size_varies(params)):
             short.append(f"bits_per_key={selection.value_label(asked)}")
         preset = [text for text in self.points["params_label"] if text.startswith("preset=")]
         varying = preset[:1] or self.points["params_short"].iloc[0].split(", ")
         short += [text for text in varying if text and not text.endswith("=0")]
         return f"{self.filter} ({', '.join(short)})" if short else self.filter
+
+    def _size_varies(self, params):
+        """Whether the run has the same parameters with another bits_per_key."""
+        points = self.run.points
+        for text in points["params"][points["filter"] == self.filter].unique():
+            other = json.loads(text)
+            if other | {"bits_per_key": params["bits_per_key"]} == params != other:
+                return True
+        return False
 
     @property
     def grounds(self):
@@ -134,6 +145,9 @@ class Option:
                 parts.append(f"{how} {' and '.join(map(style.count, values))} keys{there}")
             else:
                 parts.append(f"{how} {what} {' and '.join(f'{value:g}' for value in values)}")
+        if self.sizes:
+            parts.append("between " + " and ".join(f"{bits:g}" for bits in self.sizes)
+                         + " bits per key")
         if self.build_basis != "measured":
             parts.append(f"building {self.build_basis}")
         return "; ".join(parts)
@@ -338,6 +352,7 @@ def _that_just_fit(options, question):
             if not low.bits_per_key < most_bits < high.bits_per_key:
                 continue
             params = json.loads(low.params)
+            sizes = params["bits_per_key"], json.loads(high.params)["bits_per_key"]
             more = low.bits_per_key / params["bits_per_key"]  # blocks, headers
             params["bits_per_key"] = math.floor(100 * most_bits / more) / 100
             bits = params["bits_per_key"] * more
@@ -345,8 +360,9 @@ def _that_just_fit(options, question):
             if fpr is not None:
                 text = json.dumps(params, sort_keys=True, ensure_ascii=False,
                                   separators=(",", ":"))
+                candidate = costs.between(low.candidate, high.candidate, text, bits, fpr)
                 found.append(dataclasses.replace(
-                    low, candidate=costs.between(low.candidate, high.candidate, text, bits, fpr),
+                    low, candidate=candidate, sizes=sizes,
                     build=Measured(*(max(a, b) for a, b in zip(low.build, high.build))),
                     build_basis=max(low.build_basis, high.build_basis, key=BASES.index)))
     return found

@@ -303,6 +303,7 @@ def test_memory_takes_the_largest_that_just_fits(write, found):
     assert winner["lookup_ns"]["value"] == pytest.approx(2 * 2 ** math.log2(1.5))
     assert winner["basis"] == "interpolated" and winner["fpr_from"] == "expected"
     assert winner["fpr"]["low"] == pytest.approx(0.99e-3)
+    assert winner["grounds"] == "between 8 and 16 bits per key"
     assert answer["beyond_memory"]["params"] == {"bits_per_key": 16.0}
     assert any("with 2.00 MB of memory split_block (bits_per_key=16)" in caveat
                for caveat in answer["caveats"])
@@ -423,6 +424,24 @@ def test_without_a_build_time_it_cannot_count(write, found, call):
     (lost,) = found(miss_cost="1us", lookups_per_key=10)["left_out"]
     assert lost["filter"] == "blocked_bloom"
     assert lost["reason"] == "the time to build it was not measured"
+
+
+# --- Names ---
+
+def test_a_label_tells_what_made_the_size(write, found):
+    def ribbon(bits, columns, size, ns):
+        return entry("ribbon", ns, 2.0 ** -size, share=0.8, bits=size, params={
+            "bits_per_key": bits, "columns": columns, "fpr": 0.0})
+    write([ribbon(8.0, 0, 8.0, 1.0), ribbon(10.0, 0, 10.0, 2.0), ribbon(10.0, 8, 8.2, 3.0),
+           entry("split_block", 4.0, 0.01, share=0.8, bits=16.0, params={
+               "bits_per_key": 12.0, "blocks": "power_of_two"}),
+           entry("split_block", 5.0, 0.01, share=0.8, bits=16.0, params={
+               "bits_per_key": 9.0, "blocks": "power_of_two"}),
+           entry("cuckoo", 6.0, 0.01, share=0.8, params={"fingerprint_bits": "8"})])
+    assert [option["label"] for option in sorted(
+        found()["ranking"], key=lambda option: option["lookup_ns"]["value"])] == [
+        "no filter", "ribbon (bits_per_key=8)", "ribbon (bits_per_key=10)", "ribbon (columns=8)",
+        "split_block (bits_per_key=12)", "split_block (bits_per_key=9)", "cuckoo"]
 
 
 # --- Modes ---
