@@ -357,7 +357,10 @@ def catalogue(tmp_path, monkeypatch):
 def test_only_what_can_do_it_is_taken(write, found, catalogue, needs, winner):
     write([FAST, entry("ribbon", 0.1, 1e-5, share=0.8), entry("cuckoo", 3.0, 0.05, share=0.8),
            entry("taffy_block", 9.0, 0.02, share=0.8)])
-    assert found(needs=needs)["winner"]["filter"] == winner
+    answer = found(needs=needs)
+    assert answer["winner"]["filter"] == winner
+    assert any("made for all keys at once" in text for text in answer["caveats"]) == (
+        needs == "grow")
 
 
 def test_a_need_that_no_run_answers_names_who_could(write, call, catalogue):
