@@ -398,8 +398,8 @@ def caveats(advice, here, modes):
         said.append(f"with {size(more.size_bytes)} of memory {more.label} would cost "
                     f"{duration(advice.cost(more).value)}")
     if "grow" in advice.question.needs:
-        said.append("the times and sizes are of filters made for all keys at once; one that grew to "
-                    "so many has more layers, costs more and may take more memory")
+        said.append("the times and sizes are of filters made for all keys at once; one that grew "
+                    "to so many has more layers, costs more and may take more memory")
     for mode, other in modes.items():
         both = other and advice.best_of_both(other)
         if both and both[0].filter != both[1].filter:
