@@ -28,6 +28,7 @@ import json
 import math
 import pathlib
 import sys
+import textwrap
 
 import jsonschema
 
@@ -39,9 +40,10 @@ from scripts.measures import NOT_MEASURABLE, NOT_REPRODUCED, REPRODUCED, UNDECID
 HERE = pathlib.Path(__file__).resolve().parent
 CLAIMS = HERE / "claims.json"
 SCHEMA = HERE / "claims.schema.json"
-SPECS = HERE.parent / "workloads" / "specs"
 EXIT_USAGE, EXIT_NOT_MEASURABLE, EXIT_NOT_COMPARABLE = 2, 5, 6
 FORMATS = ("text", "markdown", "latex")
+_WIDTH = 100
+_MOST_NOTES = 2
 COLUMNS = ("verdict", "claim", "part", "claimed", "measured", "ratio", "run")
 
 
@@ -123,17 +125,23 @@ def check_part(check, runs):
             found, chosen = measures.measure_in(data, check["measure"])
             break
         except Unknown as unknown:
-            reasons.append(str(unknown))
+            reasons.append(unknown)
     about = {name: check[name] for name in ("claimed", "tolerance", "why", "remark")
              if name in check} | {"quantity": check["measure"]["quantity"]}
     if "over" in check["measure"] and about["quantity"] not in measures.CROSSINGS:
         about["quantity"] += " (ratio)"
     if found is None:
-        where = "no run has it" if len(runs) > 1 else "the run lacks it"
-        return _unmeasured(check, f"{where}: {'; '.join(dict.fromkeys(reasons))}") | about
+        # What a run has and cannot tell says more than that another run has nothing.
+        reasons.sort(key=lambda reason: isinstance(reason, measures.Absent))
+        return _unmeasured(check, str(reasons[0])) | about
     verdict, reason = measures.judge(found.value, check["claimed"], check["tolerance"])
     ratio = measures.over_claimed(found.value, check["claimed"])
-    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": None, **about,
+    remedy = None
+    if verdict == UNDECIDED:
+        better = "--rigorous" if check["measure"]["quantity"] in measures.TIMES else (
+            "--set fpr_queries=... with more of them")
+        remedy = f"to decide it: filterbench run {check['specs'][0]} {better}"
+    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy, **about,
             "measured": _plain(found.value), "ratio": None if ratio is None else _plain(ratio),
             "measure": chosen, "run": data.run.name, "points": list(found.point_ids),
             "notes": list(found.notes)}
@@ -248,7 +256,9 @@ def _reasons(document):
             if part["verdict"] != REPRODUCED and "remark" in part:
                 said.append(part["remark"])
             if part["verdict"] in (UNDECIDED, NOT_REPRODUCED):
-                said += [*part["notes"], f"tolerance: {part['why']}"]
+                said += [f"tolerance: {part['why']}", *part["notes"][:_MOST_NOTES]]
+                if len(part["notes"]) > _MOST_NOTES:
+                    said.append(f"and {len(part['notes']) - _MOST_NOTES} more such notes (--json)")
             said = [sentence.rstrip(".") for sentence in said if sentence]
             if said:
                 sentences.append(f"{part['label']}: {'. '.join(said)}.")
@@ -281,12 +291,17 @@ def text(document):
     widths = {column: max(len(row[column]) for row in shown) for column in COLUMNS}
     lines += ["  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip()
               for row in shown]
-    lines += ["", *_runs(document, names), _LEGEND, ""]
+    lines += ["", *_runs(document, names), *textwrap.wrap(_LEGEND, _WIDTH), ""]
     for claim, machine, sentences in _reasons(document):
         lines += [f"{claim['id']}: {claim['verdict']} ({claim['kind']}; {machine})",
-                  f"    {claim['claim']} [{claim['source']}]",
-                  *(f"    {sentence}" for sentence in sentences)]
+                  *(line for paragraph in (f"{claim['claim']} [{claim['source']}]", *sentences)
+                    for line in _wrapped(load.one_line(paragraph)))]
     return "\n".join(load.one_line(line) for line in lines).rstrip() + "\n"
+
+
+def _wrapped(paragraph):
+    return textwrap.wrap(paragraph, _WIDTH, initial_indent="    ", subsequent_indent="      ",
+                         break_long_words=False, break_on_hyphens=False)
 
 
 def markdown(document):
@@ -330,11 +345,12 @@ def listing(claims):
         specs = dict.fromkeys(spec for check_ in claim.get("checks", ())
                               for spec in check_.get("specs", ()))
         machine = ", depends on the machine" if depends_on_machine(claim) else ""
-        lines += [f"{claim['id']} ({claim['kind']}{machine})", f"    {claim['claim']}",
-                  f"    source: {claim['source']}",
-                  f"    measured by: {', '.join(specs)}" if specs
-                  else f"    not measurable: {claim['not_measured']}"]
-    return "\n".join(load.one_line(line) for line in lines) + "\n"
+        end = (f"measured by: {', '.join(specs)}" if specs
+               else f"not measurable: {claim['not_measured']}")
+        lines += [f"{claim['id']} ({claim['kind']}{machine})",
+                  *(line for paragraph in (claim["claim"], f"source: {claim['source']}", end)
+                    for line in _wrapped(load.one_line(paragraph)))]
+    return "\n".join(lines) + "\n"
 
 
 # --- The front ---

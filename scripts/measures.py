@@ -2,22 +2,25 @@
 that are read from them with their intervals, and the verdict on a claimed value. The data that asks
 for them is claims.json; claims.schema.json gives its form.
 
-Selection   Which point is meant: filter, params, keys, mode, negative_share, fill, target. Points
-            are of mixed keys, hashed before the loop, on the machine's default pages, one thread;
-            what is not named may be anything, but all points that are left must have the same
-            parameters. A list of values means the first that the run has, in the order of the list;
-            in a selection of a curve (fpr_of_crossing, work_ns_of_crossing, bits_per_key_at_fpr, or
-            `pick` without `along`) it means all of them. Of several points the one with the most
-            FPR queries counts for what is the same in all modes, and for times the best target.
+Selection   Which point is meant: filter, params, keys, mode, negative_share, fill. Points are of
+            mixed keys, hashed before the loop, on the machine's default pages, one thread, at the
+            filter's best target; what is not named may be anything, but all points that are left
+            must have the same parameters. A list of values means the first that the run has, in the
+            order of the list. In `of` and `over` of a curve (fpr_of_crossing, work_ns_of_crossing,
+            bits_per_key_at_fpr, or `pick` without `along`) it means all of them. Many modes and
+            shares ask the same filter: for all but times the point with the most FPR queries counts.
 
 Quantity    bits_per_key, fpr, ns_per_op, floor_ratio (the time over the machine's floor, as the
-            summary has it), overhead (bits per key over log2(1/FPR)), keys_held_share (keys that
-            were accepted over those promised), extra.NAME (what the filter tells of itself: the
-            median over the builds, from the least to the greatest),
-            bits_per_key_at_fpr (interpolated along log FPR between measured points),
-            fpr_of_crossing (where `of` and `over` take the same space), work_ns_of_crossing (the
-            work saved per avoided miss from which on the filters `over` cost less than `of`).
-            With `over` any other quantity is divided by that of a second selection.
+            summary has it), overhead (bits per key over log2(1/FPR)), extra.NAME (what the filter
+            tells of itself: the median over the builds, from the least to the greatest),
+            bits_per_key_at_fpr (interpolated along log FPR between measured points; over
+            `over_value` if that is given), fpr_of_crossing (where `of` and `over` take the same
+            space), work_ns_of_crossing (the work saved per avoided miss from which on the filters
+            `over` cost less than `of`). With `over` any other quantity is divided by that of a
+            second selection, of `over_quantity` if that is another.
+
+Several     `along` measures at each value of one axis, and `pick` makes one number of them; `pick`
+            without `along` takes all points of `of`, if they are of `least_filters` filters.
 
 Intervals   Times: the summary's (results/README.md). FPR: a filter is one of many that other seeds
             would give, and a claim is about their mean, so to the Clopper-Pearson interval of the
@@ -52,6 +55,10 @@ TIMES = ("ns_per_op", "floor_ratio", "work_ns_of_crossing")
 CROSSINGS = ("fpr_of_crossing", "work_ns_of_crossing")
 CURVES = (*CROSSINGS, "bits_per_key_at_fpr")
 _Z95 = 1.96
+
+
+class Absent(Unknown):
+    """The run has no such point."""
 
 
 class Found(NamedTuple):
@@ -91,7 +98,7 @@ class Data:
         """The points that a selection means, as dicts. Raises Unknown if there are none."""
         frame = self.run.points if "fill" not in wanted else self.run.filled
         frame = frame[(frame["key_set"] == "mixed") & (frame["hashing"] == "prehashed")]
-        for name in ("filter", "keys", "mode", "negative_share", "fill", "target"):
+        for name in ("filter", "keys", "mode", "negative_share", "fill"):
             if name in wanted:
                 frame = frame[frame[name].isin(_values(wanted[name]))]
         params = wanted.get("params", {})
@@ -100,14 +107,14 @@ class Data:
         frame = frame[numpy.array(keep, dtype=bool)]
         good = selection.ok(frame)
         if good.empty:
-            failed = f": {frame['status'].iloc[0]}: {frame['reason'].iloc[0]}" if len(frame) else ""
-            raise Unknown(f"no point of {describe(wanted)}{failed}")
+            if len(frame):
+                raise Unknown(f"{describe(wanted)}: {frame['status'].iloc[0]}: "
+                              f"{frame['reason'].iloc[0]}")
+            raise Absent(f"no point of {describe(wanted)}")
         if not curve and good["params"].nunique() > 1:
             raise Unknown(f"{describe(wanted)} means points of {good['params'].nunique()} sets of "
                           "parameters")
-        if "target" not in wanted:
-            good = selection.best_target(good, self.run.best_target)
-        return good.to_dict("records")
+        return selection.best_target(good, self.run.best_target).to_dict("records")
 
 
 def _read_extras(run):
@@ -154,8 +161,6 @@ def describe(wanted):
     if "negative_share" in wanted:
         parts.append(" or ".join(f"{100 * value:g}" for value in _values(wanted["negative_share"]))
                      + " % negatives")
-    if "target" in wanted:
-        parts.append("target " + " or ".join(_values(wanted["target"])))
     return ", ".join(parts)
 
 
@@ -208,8 +213,6 @@ def of_row(data, row, quantity):
         return ratios.time(row)
     if quantity == "floor_ratio":
         return ratios.time(row).over(ratios.floor(row, data.by_id))
-    if quantity == "keys_held_share":
-        return _known(row["keys_held"] / row["keys"], f"what {row['filter']} accepted")
     name = quantity.removeprefix("extra.")
     values = data.extras(row["point_id"], name)
     if not values:
@@ -229,12 +232,12 @@ def _of_selection(data, wanted, quantity):
     notes = []
     where = describe(wanted)
     if row["stable"] is False:
-        notes.append(f"{where}: unstable, the interval is {100 * row['width']:.0f} % wide")
+        notes.append(f"unstable, an interval of {100 * row['width']:.0f} %: {where}")
     if row["clusters_explained_by"] is not None:
-        notes.append(f"{where}: times fall into two modes, {row['cluster_low_ns']:.3g} and "
-                     f"{row['cluster_high_ns']:.3g} ns")
+        notes.append(f"times of two modes, {row['cluster_low_ns']:.3g} and "
+                     f"{row['cluster_high_ns']:.3g} ns: {where}")
     if row["confidence"] < 0.95:
-        notes.append(f"{where}: an interval of {100 * row['confidence']:.0f} % only")
+        notes.append(f"few processes, an interval of {100 * row['confidence']:.0f} % only: {where}")
     return Found(of_row(data, row, quantity), (row["point_id"],), tuple(notes))
 
 
@@ -298,7 +301,10 @@ def _over_all(data, measure):
         except Unknown:
             continue
     if not founds:
-        raise Unknown(f"no point of {describe(measure['of'])} has a value")
+        raise Absent(f"no point of {describe(measure['of'])} has a value")
+    filters = {data.by_id[found.point_ids[0]]["filter"] for found in founds}
+    if len(filters) < measure.get("least_filters", 1):
+        raise Absent(f"{len(filters)} filter{'s' * (len(filters) > 1)} only")
     value = _picked([found.value for found in founds], measure["pick"])
     least = min(founds, key=lambda found: found.value.value)
     row = data.by_id[least.point_ids[0]]
@@ -436,15 +442,15 @@ def _alternatives(measure):
 
 
 def measure_in(data, measure):
-    """(what was found, the measure with one value for each list). Raises Unknown with the reason of
-    the first alternative."""
-    reason = None
+    """(what was found, the measure with one value for each list). Raises Unknown, with the reason of
+    the first alternative that has points, or of the first."""
+    reasons = []
     for chosen in _alternatives(measure):
         try:
             return measure_once(data, chosen), chosen
         except Unknown as unknown:
-            reason = reason or unknown
-    raise reason
+            reasons.append(unknown)
+    raise min(reasons, key=lambda reason: isinstance(reason, Absent))
 
 
 # --- The verdict ---
