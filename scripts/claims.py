@@ -16,7 +16,9 @@ Verdicts, of each part of a claim and, by the first of them that one part has, o
     not measurable   the runs lack the data, or no run can have it; the reason says how to measure
 
 Parts that are not measurable do not count where others are; they are named. Several runs must be of
-one machine. Each part is answered by the newest run that has the data, which is named beside it.
+one machine. Each part is answered by a run that has the data, the first by these rules, which is
+named beside it: of the spec that measures it best (the first that the claim names), then the
+newest.
 
 Exit codes: 0 the verdicts are printed, whatever they are; 2 usage, an unreadable run or a damaged
 file of claims; 5 a claim named with --only is not measurable; 6 the runs are of several machines.
@@ -44,6 +46,7 @@ EXIT_USAGE, EXIT_NOT_MEASURABLE, EXIT_NOT_COMPARABLE = 2, 5, 6
 FORMATS = ("text", "markdown", "latex")
 _WIDTH = 100
 _MOST_NOTES = 2
+_LONGEST_MESSAGE = 300
 COLUMNS = ("verdict", "claim", "part", "claimed", "measured", "ratio", "run")
 
 
@@ -71,7 +74,10 @@ def read_claims(file=CLAIMS):
     error = jsonschema.exceptions.best_match(
         jsonschema.Draft202012Validator(schema).iter_errors(document))
     if error is not None:
-        fail(_place(document, error.absolute_path) + error.message)
+        fail(_place(document, error.absolute_path) + (
+            error.message if len(error.message) <= _LONGEST_MESSAGE else
+            f"{json.dumps(error.instance)[:40]}... is not as {SCHEMA.name} has it "
+            f"({'.'.join(map(str, error.relative_schema_path))})"))
     seen = set()
     for claim in document["claims"]:
         if claim["id"] in seen:
@@ -120,7 +126,8 @@ def check_part(check, runs):
     if "not_measured" in check:
         return _unmeasured(check, check["not_measured"])
     reasons, found = [], None
-    for data in runs:
+    rank = {spec: index for index, spec in enumerate(check["specs"])}
+    for data in sorted(runs, key=lambda data: rank.get(data.run.spec, len(rank))):
         try:
             found, chosen = measures.measure_in(data, check["measure"])
             break

@@ -20,7 +20,8 @@ Quantity    bits_per_key, fpr, ns_per_op, floor_ratio (the time over the machine
             second selection, of `over_quantity` if that is another.
 
 Several     `along` measures at each value of one axis, and `pick` makes one number of them; `pick`
-            without `along` takes all points of `of`, if they are of `least_filters` filters.
+            without `along` takes all points of `of` that are known to 2 %. `least_filters`: how
+            many filters `of` must be, to speak for all.
 
 Intervals   Times: the summary's (results/README.md). FPR: a filter is one of many that other seeds
             would give, and a claim is about their mean, so to the Clopper-Pearson interval of the
@@ -55,6 +56,8 @@ TIMES = ("ns_per_op", "floor_ratio", "work_ns_of_crossing")
 CROSSINGS = ("fpr_of_crossing", "work_ns_of_crossing")
 CURVES = (*CROSSINGS, "bits_per_key_at_fpr")
 _Z95 = 1.96
+# What is known worse than this says nothing about the least of many.
+_PRECISE = 1.02
 
 
 class Absent(Unknown):
@@ -297,14 +300,17 @@ def _over_all(data, measure):
     founds = []
     for row in best.values():
         try:
-            founds.append(Found(of_row(data, row, measure["quantity"]), (row["point_id"],)))
+            value = of_row(data, row, measure["quantity"])
         except Unknown:
             continue
+        if value.high <= _PRECISE * value.low:
+            founds.append(Found(value, (row["point_id"],)))
     if not founds:
         raise Absent(f"no point of {describe(measure['of'])} has a value")
     filters = {data.by_id[found.point_ids[0]]["filter"] for found in founds}
     if len(filters) < measure.get("least_filters", 1):
-        raise Absent(f"{len(filters)} filter{'s' * (len(filters) > 1)} only")
+        raise Unknown(f"precise enough {'are' if len(filters) > 1 else 'is'} only "
+                      f"{', '.join(sorted(filters))}")
     value = _picked([found.value for found in founds], measure["pick"])
     least = min(founds, key=lambda found: found.value.value)
     row = data.by_id[least.point_ids[0]]
@@ -379,6 +385,9 @@ def _work_of_crossing(data, measure):
     sides = {}
     for side in ("of", "over"):
         rows = data.rows(where | measure[side], curve=True)
+        filters = {row["filter"] for row in rows}
+        if side == "of" and len(filters) < measure.get("least_filters", 1):
+            raise Unknown(f"of {describe(measure[side])} there is only {', '.join(sorted(filters))}")
         sides[side] = {(row["filter"], row["params"]) for row in rows}
     keys, share = where["keys"], where["negative_share"]
     candidates = {side: [row for row in costs.candidates(data.run, keys, share,
