@@ -25,6 +25,7 @@ file of claims; 5 a claim named with --only is not measurable; 6 the runs are of
 """
 
 import argparse
+import collections
 import difflib
 import json
 import math
@@ -45,7 +46,6 @@ SCHEMA = HERE / "claims.schema.json"
 EXIT_USAGE, EXIT_NOT_MEASURABLE, EXIT_NOT_COMPARABLE = 2, 5, 6
 FORMATS = ("text", "markdown", "latex")
 _WIDTH = 100
-_MOST_NOTES = 2
 _LONGEST_MESSAGE = 300
 COLUMNS = ("verdict", "claim", "part", "claimed", "measured", "ratio", "run")
 
@@ -146,12 +146,12 @@ def check_part(check, runs):
     remedy = None
     if verdict == UNDECIDED:
         better = "--rigorous" if check["measure"]["quantity"] in measures.TIMES else (
-            "--set fpr_queries=... with more of them")
+            "with more absent keys (--set fpr_queries=N)")
         remedy = f"to decide it: filterbench run {check['specs'][0]} {better}"
     return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy, **about,
             "measured": _plain(found.value), "ratio": None if ratio is None else _plain(ratio),
             "measure": chosen, "run": data.run.name, "points": list(found.point_ids),
-            "notes": list(found.notes)}
+            "notes": [note._asdict() for note in found.notes]}
 
 
 def _plain(value):
@@ -263,16 +263,24 @@ def _reasons(document):
             if part["verdict"] != REPRODUCED and "remark" in part:
                 said.append(part["remark"])
             if part["verdict"] in (UNDECIDED, NOT_REPRODUCED):
-                said += [f"tolerance: {part['why']}", *part["notes"][:_MOST_NOTES]]
-                if len(part["notes"]) > _MOST_NOTES:
-                    said.append(f"and {len(part['notes']) - _MOST_NOTES} more such notes (--json)")
+                said += [f"tolerance: {part['why']}", *_notes(part["notes"])]
             said = [sentence.rstrip(".") for sentence in said if sentence]
             if said:
                 sentences.append(f"{part['label']}: {'. '.join(said)}.")
         if claim["verdict"] != REPRODUCED or sentences:
-            machine = ("times: holds for this machine and program only"
-                       if claim["depends_on_machine"] else "holds on every machine")
-            yield claim, machine, sentences
+            measured = sum("measured" in part for part in claim["parts"])
+            about = [claim["kind"], "times: holds for this machine and program only"
+                     if claim["depends_on_machine"] else "holds on every machine"]
+            if 0 < measured < len(claim["parts"]):
+                about.append(f"{measured} of {len(claim['parts'])} parts measured")
+            yield claim, "; ".join(about), sentences
+
+
+def _notes(notes):
+    """Notes as sentences; of those that many points have their number."""
+    counts = collections.Counter(note["kind"] for note in notes if note["kind"] != "which")
+    return [*(note["text"] for note in notes if note["kind"] == "which"),
+            *(f"{count} time{'s' * (count > 1)} {kind}" for kind, count in counts.items())]
 
 
 def _runs(document, names):
@@ -299,8 +307,8 @@ def text(document):
     lines += ["  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip()
               for row in shown]
     lines += ["", *_runs(document, names), *textwrap.wrap(_LEGEND, _WIDTH), ""]
-    for claim, machine, sentences in _reasons(document):
-        lines += [f"{claim['id']}: {claim['verdict']} ({claim['kind']}; {machine})",
+    for claim, about, sentences in _reasons(document):
+        lines += [f"{claim['id']}: {claim['verdict']} ({about})",
                   *(line for paragraph in (f"{claim['claim']} [{claim['source']}]", *sentences)
                     for line in _wrapped(load.one_line(paragraph)))]
     return "\n".join(load.one_line(line) for line in lines).rstrip() + "\n"
@@ -316,8 +324,8 @@ def markdown(document):
     lines = [f"# Claims: {document['machine']}", "", _head(document) + ".", "",
              *headline.markdown(COLUMNS, COLUMNS, table), "",
              *(f"- {line}" for line in _runs(document, names)), f"- {_LEGEND}", ""]
-    for claim, machine, sentences in _reasons(document):
-        lines += [f"- **{claim['id']}**: {claim['verdict']} ({claim['kind']}; {machine}). "
+    for claim, about, sentences in _reasons(document):
+        lines += [f"- **{claim['id']}**: {claim['verdict']} ({about}). "
                   f"{claim['claim']} [{claim['source']}]",
                   *(f"  - {sentence}" for sentence in sentences)]
     return "\n".join(load.one_line(line) for line in lines).rstrip() + "\n"

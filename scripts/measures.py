@@ -13,11 +13,11 @@ Selection   Which point is meant: filter, params, keys, mode, negative_share, fi
 Quantity    bits_per_key, fpr, ns_per_op, floor_ratio (the time over the machine's floor, as the
             summary has it), overhead (bits per key over log2(1/FPR)), extra.NAME (what the filter
             tells of itself: the median over the builds, from the least to the greatest),
-            bits_per_key_at_fpr (interpolated along log FPR between measured points; over
-            `over_value` if that is given), fpr_of_crossing (where `of` and `over` take the same
-            space), work_ns_of_crossing (the work saved per avoided miss from which on the filters
-            `over` cost less than `of`). With `over` any other quantity is divided by that of a
-            second selection, of `over_quantity` if that is another.
+            bits_per_key_at_fpr (interpolated along log FPR between measured points),
+            fpr_of_crossing (where `of` and `over` take the same space), work_ns_of_crossing (the
+            work saved per avoided miss from which on the filters `over` cost less than `of`). With
+            `over` any other quantity is divided by that of a second selection, of `over_quantity`
+            if that is another; `over_value` divides by a number.
 
 Several     `along` measures at each value of one axis, and `pick` makes one number of them; `pick`
             without `along` takes all points of `of` that are known to 2 %. `least_filters`: how
@@ -62,6 +62,13 @@ _PRECISE = 1.02
 
 class Absent(Unknown):
     """The run has no such point."""
+
+
+class Note(NamedTuple):
+    """Something to know about a number; `kind` is what many notes have in common."""
+
+    kind: str
+    text: str
 
 
 class Found(NamedTuple):
@@ -235,12 +242,13 @@ def _of_selection(data, wanted, quantity):
     notes = []
     where = describe(wanted)
     if row["stable"] is False:
-        notes.append(f"unstable, an interval of {100 * row['width']:.0f} %: {where}")
+        notes.append(Note("unstable", f"an interval of {100 * row['width']:.0f} %: {where}"))
     if row["clusters_explained_by"] is not None:
-        notes.append(f"times of two modes, {row['cluster_low_ns']:.3g} and "
-                     f"{row['cluster_high_ns']:.3g} ns: {where}")
+        notes.append(Note("of two modes", f"{row['cluster_low_ns']:.3g} and "
+                          f"{row['cluster_high_ns']:.3g} ns: {where}"))
     if row["confidence"] < 0.95:
-        notes.append(f"few processes, an interval of {100 * row['confidence']:.0f} % only: {where}")
+        notes.append(Note("of two processes or one",
+                          f"the interval has {100 * row['confidence']:.0f} % only: {where}"))
     return Found(of_row(data, row, quantity), (row["point_id"],), tuple(notes))
 
 
@@ -314,9 +322,9 @@ def _over_all(data, measure):
     value = _picked([found.value for found in founds], measure["pick"])
     least = min(founds, key=lambda found: found.value.value)
     row = data.by_id[least.point_ids[0]]
-    return Found(value, least.point_ids, (
-        f"{len(founds)} filters and parameters; the least has {row['filter']} "
-        f"({row['params_label'] or 'its defaults'}) at {number(row['keys'])} keys",))
+    return Found(value, least.point_ids, (Note(
+        "which", f"of {len(founds)} filters, parameters and key counts the least has "
+        f"{row['filter']} ({row['params_label'] or 'its defaults'}) at {number(row['keys'])} keys"),))
 
 
 def _curve(data, wanted):
@@ -345,8 +353,7 @@ def _bits_at(data, measure):
                       f"{measure['at_fpr']:g}")
     value = Measured(*(float(numpy.interp(target, _log_fpr(curve, end), bits))
                        for end in ("value", "low", "high")))
-    over = measure.get("over_value", 1)
-    return Found(Measured(*(part / over for part in value)), tuple(point[2] for point in curve))
+    return Found(value, tuple(point[2] for point in curve))
 
 
 def _crossing(one, other):
@@ -409,12 +416,18 @@ def _work_of_crossing(data, measure):
                       f"{measure['between_ns'][1]:g} ns: there is no crossing below")
     before, after = stretches[borders[-1] - 1].candidate, stretches[borders[-1]].candidate
     value = costs.break_even(before, after, share)
-    return Found(value, before.point_ids + after.point_ids, (
-        f"from {before.filter} ({before.params_label or 'its defaults'}, "
-        f"{before.bits_per_key:.3g} bits per key) to {after.filter} ({after.params_label})",))
+    return Found(value, before.point_ids + after.point_ids, (Note(
+        "which", f"from {before.filter} ({before.params_label or 'its defaults'}, "
+        f"{before.bits_per_key:.3g} bits per key) to {after.filter} ({after.params_label})"),))
 
 
 def measure_once(data, measure):
+    found = _undivided(data, measure)
+    over = measure.get("over_value", 1)
+    return found._replace(value=Measured(*(part / over for part in found.value)))
+
+
+def _undivided(data, measure):
     quantity = measure["quantity"]
     if quantity == "bits_per_key_at_fpr":
         return _bits_at(data, measure)
