@@ -27,6 +27,7 @@ constexpr PythonCommand kCommands[] = {
     {"submit", "scripts.submit", "Run a sweep on a Slurm cluster, in shards"},
     {"figures", "plots.draw", "Draw the figures of runs, for a paper, slides or the screen"},
     {"advise", "scripts.advise", "Tell which filter costs least for what you ask of it"},
+    {"claims", "scripts.claims", "Check the published claims of the field on what was measured"},
     {"keep", "scripts.keep", "Keep a run among the reference runs of results/"},
 };
 
