@@ -5,7 +5,8 @@ import math
 import numpy
 import pytest
 
-from plots import draw, fpr_vs_bits, load, lookup_vs_size, selection, space_vs_speed, testing
+from plots import (caption, draw, fpr_vs_bits, load, lookup_vs_size, pictures, selection,
+                   space_vs_speed, style, testing)
 
 
 def _lines(figure, prefix):
@@ -37,7 +38,7 @@ def test_every_figure_shows_every_filter(module, full_run, drawn):
             other.get_xlabel() for other in figure.axes if other is not axes)
     text = " ".join(t.get_text() for t in figure.texts)
     assert full_run.name in text and full_run.cpu_brand in text
-    labels = [t.get_text() for t in figure.legends[0].get_texts()]
+    labels = [t.get_text().replace("\n", " ") for t in figure.legends[0].get_texts()]
     assert len(labels) == len(set(labels))
     assert {"ribbon, width=64", "ribbon, width=128", "cuckoo"} <= set(labels)
 
@@ -49,29 +50,61 @@ def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
     assert _lines(figure, "measured:")
 
 
+# A dark page has the layout of the screen's.
+PAGES = [(theme, width) for theme in ("screen", "paper", "slides") for width in style.WIDTHS] + [
+    ("dark", "column")]
+LONG_NAMES = (*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
+              *(f"filter_{i}" for i in range(12)))
+
+
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
-@pytest.mark.parametrize("name", ["full", "long"])
-def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_run):
-    if name == "full":
-        figure = drawn(module)
-    else:
-        figure = module.draw(make_run(testing.make_points(
-            filters=(*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
-                     *(f"filter_{i}" for i in range(12))), keys=(1000,), bits_per_key=(8, 16),
-            failing=False, modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
-            manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
-    renderer = figure.canvas.get_renderer()
-    page = figure.bbox
-    legend = figure.legends[0].get_window_extent(renderer)
-    boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
-    texts = [text.get_window_extent(renderer) for text in figure.texts]
-    for box in [legend, *boxes, *texts]:
-        assert box.x0 >= page.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 and box.y1 <= page.y1
-    separate = [legend, *boxes, *texts]
-    for i, a in enumerate(separate):
-        for b in separate[:i]:
-            assert not a.overlaps(b) or min(a.x1, b.x1) - max(a.x0, b.x0) < 1 or (
-                min(a.y1, b.y1) - max(a.y0, b.y0) < 1)
+@pytest.mark.parametrize("page", PAGES, ids="-".join)
+def test_nothing_overlaps_and_nothing_leaves_the_page(module, page, full_run):
+    with style.on(style.make_page(*page)) as chosen:
+        figure = module.draw(full_run)
+        assert figure.get_figwidth() == chosen.width_inches
+        assert pictures.faults(figure) == []
+        assert pictures.alike_in_grey(figure) == []
+
+
+@pytest.fixture(scope="session")
+def long_run(tmp_path_factory):
+    return load.load_run(testing.write_run(
+        tmp_path_factory.mktemp("long") / testing.RUN_NAME, testing.make_points(
+            filters=LONG_NAMES, keys=(1000,), bits_per_key=(8, 16), failing=False,
+            modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
+        manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("page", [("screen", "screen"), ("paper", "column"), ("slides", "text"),
+                                  ("dark", "column")], ids="-".join)
+def test_long_names_have_room_too(module, page, long_run):
+    with style.on(style.make_page(*page)):
+        assert pictures.faults(module.draw(long_run)) == []
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+def test_filters_look_the_same_on_every_page(module, full_run, drawn):
+    def looks(figure):
+        return {line.get_gid(): (line.get_color(), str(line.get_marker()))
+                for axes in figure.axes for line in axes.lines
+                if (line.get_gid() or "").startswith(("measured:", "upper_limit:"))}
+    for theme in style.THEMES[1:]:
+        with style.on(style.make_page(theme)):
+            assert looks(module.draw(full_run)) == looks(drawn(module))
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("theme", ["paper", "slides"])
+def test_what_a_picture_does_not_say_is_in_its_caption(module, theme, full_run):
+    with style.on(style.make_page(theme)):
+        figure = module.draw(full_run)
+    assert figure.texts == []
+    title, text = caption.sentences(figure.caption)
+    assert title == module.TITLE + "."
+    assert all(sentence[0].isupper() and sentence[-1] == "." for sentence in text)
+    assert any(full_run.name in sentence and full_run.cpu_brand in sentence for sentence in text)
 
 
 def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):

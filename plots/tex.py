@@ -10,7 +10,7 @@ PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-pictures"  # of
 
 # Characters of our own text; names from files keep those of ASCII only.
 CHARACTERS = {
-    **{digit: rf"\ensuremath{{^{number}}}" for number, digit in enumerate(
+    **{digit: rf"\textsuperscript{{{number}}}" for number, digit in enumerate(
         "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")},
     "\u00d7": r"\ensuremath{\times}", "\u00b7": r"\ensuremath{\cdot}",
     "\u2264": r"\ensuremath{\leq}", "\u2265": r"\ensuremath{\geq}",
