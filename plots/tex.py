@@ -3,7 +3,9 @@
 What is written compiles with pdflatex, in any document that loads pgf or booktabs and nothing else.
 """
 
+import os
 import shutil
+import subprocess
 
 PROGRAM = "pdflatex"
 PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-pictures"  # of Debian
@@ -45,8 +47,14 @@ def preamble():
 
 
 def lacking():
-    """What is missing for LaTeX to set text, as a sentence with its remedy; None if nothing is."""
+    """What is missing for LaTeX to set text, and its remedy; None if nothing is."""
+    # TeX finds its files from where its program lies; an empty environment does not say where.
+    os.environ.setdefault("PATH", os.defpath)
+    remedy = f"apt-get install --no-install-recommends {PACKAGES}"
     if shutil.which(PROGRAM) is None:
-        return (f"{PROGRAM} is not installed, which measures the text of a PGF figure",
-                f"apt-get install --no-install-recommends {PACKAGES}")
+        return f"{PROGRAM}, which measures the text of such a figure, is not installed", remedy
+    for file in ("article.cls", "graphicx.sty", "underscore.sty"):
+        if shutil.which("kpsewhich") and subprocess.run(
+                ["kpsewhich", file], stdout=subprocess.DEVNULL, cwd="/", check=False).returncode != 0:
+            return f"LaTeX is installed without {file}", remedy
     return None
