@@ -204,10 +204,11 @@ _KNOWN = {
     "hash_only": ("#8a8a8a", "None"),
     "touch_lines": ("#222222", "None"),
 }
-# For all others: what remains of Okabe and Ito, then colours of Paul Tol's "muted" and of
-# ColorBrewer's "Dark2" that differ from those above.
-_POOL = (("#56B4E9", "P"), ("#332288", "X"), ("#999933", "p"), ("#882255", "*"), ("#44AA99", "h"),
-         ("#DDCC77", "<"), ("#CC6677", ">"), ("#6F4E37", "d"), ("#A6761D", "8"), ("#7B68EE", "H"),
+# For all others: what remains of Okabe and Ito, then colours after Paul Tol's "muted" and
+# ColorBrewer's "Dark2" that differ from those above; the darkest are lighter than there, since they
+# are to be seen on a dark page too.
+_POOL = (("#56B4E9", "P"), ("#6A51C7", "X"), ("#999933", "p"), ("#AA3377", "*"), ("#44AA99", "h"),
+         ("#DDCC77", "<"), ("#CC6677", ">"), ("#8A6347", "d"), ("#A6761D", "8"), ("#9C8CF5", "H"),
          ("#E7298A", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
 _VARIANTS = (("-", "full"), ((0, (4.5, 1.6)), "open"), ((0, (1.2, 1.4)), "left"))
 
