@@ -59,13 +59,21 @@ def _shape(line):
 
 def alike_in_grey(figure):
     """Pairs of series of a panel that nothing but their colour tells apart, on a page without
-    colours. Lines of theory are not among them: markers of their filter lie on them."""
+    colours. Not among them: lines of theory, on which the markers of their filter lie; series with
+    a row of their own that has their name; areas, which are told apart by hatching."""
     found = []
+    named = " ".join(label.get_text() for axes in figure.axes for label in axes.get_yticklabels())
     for axes in figure.axes:
         series = [line for line in axes.lines
-                  if (line.get_gid() or "").startswith(("measured:", "floor:"))]
+                  if (line.get_gid() or "").startswith(("measured:", "floor:"))
+                  and line.get_gid().split(":")[1] not in named
+                  and (_draws(line.get_marker()) or _draws(line.get_linestyle()))]
         for a, b in itertools.combinations(series, 2):
             if a.get_gid() != b.get_gid() and _shape(a) == _shape(b) and (
                     abs(grey(a.get_color()) - grey(b.get_color())) < 0.25):
                 found.append((a.get_gid(), b.get_gid()))
     return found
+
+
+def _draws(part):
+    return part not in (None, "None", "none", "", " ")

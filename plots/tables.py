@@ -196,9 +196,7 @@ class _Machine(_Table):
         yield "governor", get("frequency", "governor")
         yield "huge pages", get("pages", "transparent_huge_pages")
         yield "kernel", get("kernel")
-        yield "hypervisor", get("hypervisor") or (
-            "none" if "hypervisor" in environment and "hypervisor_reason" not in environment
-            else None)
+        yield "hypervisor", get("hypervisor")
 
     @staticmethod
     def _run(run):

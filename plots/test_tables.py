@@ -71,7 +71,6 @@ def test_what_is_unknown_is_said(make_run):
         testing.tiny_points(), manifest=testing.make_manifest(cpu_brand=None, caches=None,
                                                               best=None))])}
     assert {rows[what] for what in ("CPU", "caches", "memory", "clock", "best target",
-                                    "hypervisor")} == {"unknown", "none"} - (
-        {"none"} if rows["hypervisor"] == "unknown" else set())
+                                    "hypervisor")} == {"unknown"}
     assert rows["passes per point"] == "15" and rows["processes per point"] == "1"
     assert rows["commit"] == "0123456789ab"
