@@ -275,7 +275,7 @@ class _View:
             self.needed = _needed(self.variance, self.tau2, self.prior_df, least)
 
     def _scatter(self, rows, variances):
-        own = numpy.flatnonzero(self.testable & [not row.is_baseline for row in rows])
+        own = numpy.flatnonzero(self.testable & numpy.array([not row.is_baseline for row in rows], bool))
         if not len(own):
             return 0.0
         centred = self.difference - numpy.median(self.difference[own])
