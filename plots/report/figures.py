@@ -166,10 +166,9 @@ def _lookup_vs_size(run, places):
                 shown = selection.filters_only(rows)
                 if shown.empty:
                     continue
-                views[mode, target, _share(share)] = (
-                    _floors(places, rows, "size_bytes")
-                    + _measured(places, selection.representatives(shown).sort_values("size_bytes"),
-                                True))
+                views[mode, target, _share(share)] = _measured(
+                    places, selection.representatives(shown).sort_values("size_bytes"), True
+                ) + _floors(places, rows, "size_bytes")
     return _figure(
         "lookup_vs_size", "Lookups against filter size",
         "Medians with their intervals, one point per key count, at the parameters closest to "
@@ -221,7 +220,7 @@ def _space_vs_speed(run, places):
                 found.insert(0, {"look": None, "kind": "front", "points": [list(p) for p in best]})
             counts.add(keys)
             fprs.add(target_fpr)
-            views[_share(target_fpr), str(int(keys))] = _floors(places, here, "bits_per_key") + found
+            views[_share(target_fpr), str(int(keys))] = found + _floors(places, here, "bits_per_key")
     return _figure(
         "space_vs_speed", "Space against speed at equal FPR",
         "Negative batched lookups at each filter's best target. Left and low is better; the grey "
@@ -266,9 +265,8 @@ def _lookup_vs_negatives(run, places):
         for keys in counts:
             rows = shown[shown["keys"] == keys].sort_values("negative_share")
             if rows["negative_share"].nunique() > 1:
-                views[mode, str(int(keys))] = _floors(
-                    places, of_mode[of_mode["keys"] == keys], "negative_share") + _measured(
-                        places, rows, True)
+                views[mode, str(int(keys))] = _measured(places, rows, True) + _floors(
+                    places, of_mode[of_mode["keys"] == keys], "negative_share")
     return _figure(
         "lookup_vs_negatives", "Lookups against the share of absent keys",
         "Medians with their intervals, at each filter's best target and the parameters closest to "

@@ -226,7 +226,8 @@ def _doctor(run):
         remedy = finding.get("remedy")
         shell = finding.get("command")
         cards.append(
-            f'<details class="finding {text(finding["state"])}"><summary>{_badge(finding["state"])}'
+            f'<details class="finding"{" open" if finding["state"] in ("fail", "warn") else ""}>'
+            f'<summary>{_badge(finding["state"])}'
             f'<span class="what">{text(finding["check"].replace("_", " "))}</span>'
             f'<span class="found">{text(finding["found"])}</span></summary>'
             f'<p><b>Why it matters.</b> {text(finding["why"])}.</p>'

@@ -39,9 +39,20 @@ export class Chart {
       'aria-label': `Chart: ${title}. Arrow keys go from point to point, Enter shows the point in ` +
         'the table, plus and minus zoom, zero resets.',
       onkeydown: (event) => this.#key(event), onblur: () => this.#leave(),
+      onfocus: () => this.#see(true),
     }, this.canvas, this.box, this.ring, this.tip, this.live);
     this.#listen();
     new ResizeObserver(() => this.#resize()).observe(this.frame);
+    // Charts out of sight are drawn when they come near: hiding a filter then costs the charts that
+    // one looks at.
+    new IntersectionObserver((seen) => this.#see(seen.at(-1).isIntersecting),
+                             {rootMargin: '300px'}).observe(this.frame);
+    addEventListener('beforeprint', () => this.#see(true));
+  }
+
+  #see(isSeen) {
+    this.isSeen = isSeen;
+    if (isSeen && this.isStale) this.#render();
   }
 
   // A model: {x, y: {label, scale}, drawn: [series], marks: [{at, label}]}; series as figures.js
@@ -88,7 +99,9 @@ export class Chart {
   }
 
   #render() {
-    if (!this.model || this.frame.clientWidth === 0) return;
+    this.isStale = true;
+    if (!this.isSeen || !this.model || this.frame.clientWidth === 0) return;
+    this.isStale = false;
     if (!this.chart) this.chart = echarts.init(this.canvas, null, {renderer: 'svg'});
     const colours = theme();
     const {clientWidth: width, clientHeight: height} = this.frame;
