@@ -2,8 +2,8 @@
 
     /usr/bin/python3 -m plots.report.bundle       (scripts/report-bundle, which installs npm too)
 
-They are made once, in build/report/, and again only after their sources have changed. Libraries come
-from the npm registry, exactly the versions and check sums of package-lock.json.
+They are made once, in build/report/, and again only after their sources have changed. Libraries
+come from the npm registry, exactly the versions and check sums of package-lock.json.
 """
 
 import fcntl

@@ -13,7 +13,7 @@ from plots.report import data
 from scripts import regression
 
 ALPHA = 0.05
-OUTSIDE, RULED_OUT, INSIDE = "outside 95 %", "ruled out", "inside"
+AS_EXPECTED, UNLIKELY, RULED_OUT = "as expected", "unlikely", "ruled out"
 
 
 class Section(NamedTuple):
@@ -80,8 +80,7 @@ def mark_rates(run, frame):
     adjusted = regression.holm([p for _, p, _ in entries])
     marked = []
     for (first, p, index), p_adjusted in zip(entries, adjusted):
-        inside = first["fpr_low"] <= first["fpr_expected"] <= first["fpr_high"]
-        verdict = (RULED_OUT if p_adjusted <= ALPHA else INSIDE if inside else OUTSIDE)
+        verdict = (RULED_OUT if p_adjusted <= ALPHA else UNLIKELY if p <= ALPHA else AS_EXPECTED)
         frame.loc[index, "fpr_check"] = verdict
         marked.append((first, p, float(p_adjusted), verdict))
     return marked
@@ -92,15 +91,16 @@ def _rates_section(marked):
         return Section("fpr", "False-positive rates", "unknown",
                        "No point has both a measured and an expected rate.")
     count = collections.Counter(verdict for *_, verdict in marked)
-    outside = len(marked) - count[INSIDE]
-    text = (f"Of {len(marked)} filters that were built and asked, {outside} have theory outside of "
-            f"their own 95 % interval; chance alone would give about {0.05 * len(marked):.0f}. ")
+    unlikely = len(marked) - count[AS_EXPECTED]
+    text = (f"Of {len(marked)} filters that were built and asked, {unlikely} have a rate that theory "
+            f"gives with a chance below {100 * ALPHA:g} %, what filters of different seeds differ by "
+            f"included; chance alone would give about {ALPHA * len(marked):.0f}. ")
     text += (f"{count[RULED_OUT]} differ by more than chance does among all of them "
              f"(Holm, {100 * ALPHA:g} %): look at these."
              if count[RULED_OUT] else
              "None differs by more than chance does among all of them "
              f"(Holm, {100 * ALPHA:g} %).")
-    worst = sorted((entry for entry in marked if entry[3] != INSIDE), key=lambda e: e[1])
+    worst = sorted((entry for entry in marked if entry[3] != AS_EXPECTED), key=lambda e: e[1])
     rows = tuple((first["filter"], first["params_label"] or "-", f"{first['keys']:.0f}",
                   _percent(first["fpr_measured"]),
                   f"{_percent(first['fpr_low'])} to {_percent(first['fpr_high'])}",
@@ -110,7 +110,7 @@ def _rates_section(marked):
     return Section("fpr", "False-positive rates", "warn" if count[RULED_OUT] else "pass", text,
                    ("filter", "parameters", "keys", "measured", "95 % interval", "expected",
                     "ratio", "p", "p, Holm"), rows,
-                   ("fpr_check", RULED_OUT if count[RULED_OUT] else OUTSIDE) if outside else ())
+                   ("fpr_check", RULED_OUT if count[RULED_OUT] else UNLIKELY) if unlikely else ())
 
 
 def _point_columns(frame):
@@ -154,8 +154,8 @@ def _stability_sections(frame):
     else:
         yield Section(
             "stable", "Stability", "warn" if len(unstable) else "pass",
-            f"{len(unstable)} of {len(asked)} points did not reach the width that the spec asks for, "
-            f"{100 * asked['asked_width'].iloc[0]:g} %." if len(unstable) else
+            f"{len(unstable)} of {len(asked)} points did not reach the width that the spec asks "
+            f"for, {100 * asked['asked_width'].iloc[0]:g} %." if len(unstable) else
             f"All {len(asked)} points reached the width that the spec asks for.",
             _POINT + ("width",),
             tuple(point + (_percent(width),) for point, width in

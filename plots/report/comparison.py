@@ -1,6 +1,6 @@
-"""Several runs side by side, point by point. Two runs of one machine are judged by the statistics of
-`filterbench compare`; between machines only ratios to each one's own floor stand beside each other,
-and nothing is judged."""
+"""Several runs side by side, point by point. Two runs of one machine are judged by the statistics
+of `filterbench compare`; between machines only ratios to each one's own floor stand beside each
+other, and nothing is judged."""
 
 import math
 
@@ -43,10 +43,10 @@ def _same_machine(base, other):
     notes = [] if differences else list(compare.sentences(found))
     return {
         "kind": "descriptive" if differences else "judged",
-        "text": ("These runs are not comparable as two versions of one program, so nothing is judged "
-                 "here; ratios are descriptive." if differences else
-                 "Judged by the statistics of `filterbench compare`: times corrected for how fast the "
-                 "machine was, all tests together one family with 5 % for any false alarm."),
+        "text": ("These runs are not comparable as two versions of one program, so nothing is "
+                 "judged here; ratios are descriptive." if differences else
+                 "Judged by the statistics of `filterbench compare`: times corrected for how fast "
+                 "the machine was, all tests together one family with 5 % for any false alarm."),
         "notes": [load.one_line(note) for note in differences + notes],
         "only": [len(found.only_a), len(found.only_b)], "matched": len(found.points), "rows": rows}
 

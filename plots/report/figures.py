@@ -220,13 +220,14 @@ def _space_vs_speed(run, places):
                 found.insert(0, {"look": None, "kind": "front", "points": [list(p) for p in best]})
             counts.add(keys)
             fprs.add(target_fpr)
-            views[_share(target_fpr), str(int(keys))] = found + _floors(places, here, "bits_per_key")
+            views[_share(target_fpr), str(int(keys))] = found + _floors(places, here,
+                                                                        "bits_per_key")
     return _figure(
         "space_vs_speed", "Space against speed at equal FPR",
         "Negative batched lookups at each filter's best target. Left and low is better; the grey "
-        "steps join the filters that no other beats in both. Values between two measured points are "
-        "interpolated along log FPR; pale: the nearest point has another FPR, and is not in the "
-        "front.",
+        "steps join the filters that no other beats in both, hidden ones included. Values between "
+        "two measured points are interpolated along log FPR; pale: the nearest point has another "
+        "FPR, and is not in the front.",
         _axis("bits per key", "linear", "bits_per_key"),
         _axis("negative lookup (ns/key)", "log", **_NS),
         [_choice("fpr", "FPR", [(_share(f), _share(f)) for f in space_vs_speed.TARGET_FPRS

@@ -104,8 +104,8 @@ def _dashes(look):
 
 
 def describe(points):
-    """(filters, series) of the frame `points`: [{"name", "family", "light", "dark"}] in the order of
-    families and names, and [{"filter": index, "variant", "label", "marker", "dashes"}]."""
+    """(filters, series) of the frame `points`: [{"name", "family", "light", "dark"}] in the order
+    of families and names, and [{"filter": index, "variant", "label", "marker", "dashes"}]."""
     looks = style.series_looks(points)
     names = sorted({name for name, _ in looks}, key=lambda name: (
         family_order(family(name)), name))

@@ -25,7 +25,7 @@ import tempfile
 
 import pandas
 
-from plots import command, headline, load
+from plots import command, headline, load, selection
 from plots.report import bundle, checks, comparison, data, figures, looks, winners
 
 EXIT_USAGE, EXIT_INCOMPLETE = 2, 5
@@ -33,6 +33,7 @@ _TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 # By which a page of ours is known.
 GENERATOR = '<meta name="generator" content="filterbench report">'
 _THIN = "\u202f"  # between groups of digits
+_TEXT_COLUMNS = ("filter", "params", "target")  # of the headline
 _STATES = ("fail", "warn", "unknown", "pass")
 
 
@@ -97,8 +98,8 @@ def _table(columns, rows, numeric=(), css=""):
         return "<tr>" + "".join(
             f'<{tag}{" class=number" if i in numeric else ""}{" scope=col" if tag == "th" else ""}>'
             f"{cell}</{tag}>" for i, cell in enumerate(cells)) + "</tr>"
-    return (f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table class="{css}">'
-            f'<thead>{line(columns, "th")}</thead>'
+    return (f'<div class="scroll" tabindex="0" role="region" aria-label="table">'
+            f'<table class="{css}"><thead>{line(columns, "th")}</thead>'
             f'<tbody>{"".join(line(row, "td") for row in rows)}</tbody></table></div>')
 
 
@@ -127,18 +128,18 @@ def _headline(run, filters, series):
                     value = _unknown("nothing varies" if column == "params" else "not measured")
                 if column == "filter":
                     value = f"{_swatch(place, number)}{value}"
-                numeric = column not in ("filter", "params", "target")
-                cells.append(f'<td{" class=number" if numeric else ""}>{value}</td>')
+                numeric = "" if column in _TEXT_COLUMNS else " class=number"
+                cells.append(f"<td{numeric}>{value}</td>")
             lines.append(f'<tr data-filter="{number}">{"".join(cells)}</tr>')
         bodies.append(f'<tbody data-keys="{text(keys)}"><tr class="group"><th scope="rowgroup" '
                       f'colspan="{len(columns)}">{f"{int(keys):,}".replace(",", _THIN)} keys</th>'
                       f'</tr>{"".join(lines)}</tbody>')
-    head = "".join(f'<th scope="col"{"" if c in ("filter", "params", "target") else " class=number"}>'
-                   f"{text(c)}</th>" for c in columns)
-    notes = ["Medians in ns per key; lookups batched, at the filter's best target; neg: absent keys "
-             "among those asked. \u00d7 floor: lookups of absent keys over one random cache line per "
-             "key in a table of the same size. Of each filter the parameters closest to 10 bits per "
-             "key."]
+    head = "".join(f'<th scope="col"{"" if c in _TEXT_COLUMNS else " class=number"}>{text(c)}</th>'
+                   for c in columns)
+    notes = ["Medians in ns per key; lookups batched, at the filter's best target; neg: absent "
+             "keys among those asked. \u00d7 floor: lookups of absent keys over one random cache "
+             "line per key in a table of the same size. Of each filter the parameters closest to "
+             f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key."]
     notes += [f"Not ok: {sentence}" for sentence in headline.failures(run)[:20]]
     return (f'<div class="verdict">{words}</div><dl class="facts">{facts}</dl>'
             f'<div class="keys-choice" hidden></div>'
@@ -242,14 +243,22 @@ def _lines(shell):
 
 
 _MOST_ROWS = 20
+_NUMBER = re.compile(r"-$|[\d.]+(e-?\d+)?( %)?$|[\d.]+ % to ")
+
+
+def _grouped(cell):
+    """A whole number of many digits with its groups apart."""
+    return f"{int(cell):,}".replace(",", _THIN) if cell.isdecimal() else cell
 
 
 def _checks(place, sections):
     parts = []
     for section in sections:
-        rows = [tuple(text(cell) for cell in row) for row in section.rows[:_MOST_ROWS]]
+        rows = [tuple(text(_grouped(cell)) for cell in row) for row in section.rows[:_MOST_ROWS]]
         more = len(section.rows) - len(rows)
-        body = _table([text(c) for c in section.columns], rows) if rows else ""
+        numeric = {i for i in range(len(section.columns))
+                   if all(_NUMBER.match(row[i]) for row in section.rows)}
+        body = _table([text(c) for c in section.columns], rows, numeric) if rows else ""
         if more > 0:
             body += f'<p class="note">The first {_MOST_ROWS} of {len(section.rows)}.</p>'
         if section.filter:

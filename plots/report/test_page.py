@@ -110,7 +110,8 @@ def test_a_bundle_of_other_sources_is_not_used(monkeypatch, tmp_path):
 
 
 def test_the_same_runs_give_the_same_bytes(tiny_run_path):
-    script = ("import hashlib, sys\nfrom plots import load\nfrom plots.report import page, test_page\n"
+    script = ("import hashlib, sys\nfrom plots import load\n"
+              "from plots.report import page, test_page\n"
               "text = page.render(load.load_runs(sys.argv[1:]), test_page.NO_SCRIPT)\n"
               "print(hashlib.sha256(text.encode()).hexdigest())")
     found = {subprocess.run([sys.executable, "-c", script, tiny_run_path], cwd=ROOT, text=True,
@@ -212,7 +213,7 @@ def test_figures_go_through_the_points_that_they_name(full_run):
             point = frame.iloc[row - 1000]
             assert point["mode"] == mode and target in ("best", point["target"])
             assert f"{100 * point['negative_share']:g} %" == share
-    # The front is that of the filters at the FPR, and no point without measured sources stands there.
+    # The front is that of the filters at the FPR, and every point there names measured ones.
     for view in made["space_vs_speed"]["views"]:
         own = [tuple(p[:2]) for s in view["series"] if s["kind"] == "points" for p in s["points"]]
         for entry in view["series"]:
@@ -223,8 +224,8 @@ def test_figures_go_through_the_points_that_they_name(full_run):
 
 
 def test_no_false_positive_is_an_upper_limit(make_run):
-    points = [testing.make_point("blocked_bloom", {"bits_per_key": bits}, 1000, "lookup_batched", 1.0,
-                                 "avx2", ns=2.0, bits=bits, fpr=fpr, false_positives=count)
+    points = [testing.make_point("blocked_bloom", {"bits_per_key": bits}, 1000, "lookup_batched",
+                                 1.0, "avx2", ns=2.0, bits=bits, fpr=fpr, false_positives=count)
               for bits, fpr, count in ((10.0, 0.01, 10_000), (60.0, 1e-12, 0))]
     run = make_run(points)
     frame = data.frame_of(run)
@@ -287,8 +288,8 @@ def _sections(run):
 
 def test_a_rate_that_theory_does_not_explain_is_found(make_run):
     points = [testing.make_point("blocked_bloom", {"bits_per_key": float(bits)}, keys,
-                                 "lookup_batched", share, "avx2", ns=2.0, bits=float(bits), fpr=0.01,
-                                 false_positives=11_500 if (bits, keys) == (12, 1000) else 10_000)
+                                 "lookup_batched", share, "avx2", ns=2.0, bits=float(bits),
+                                 fpr=0.01, false_positives=11_500 if (bits, keys) == (12, 1000) else 10_000)
               for bits in (8, 12) for keys in (1000, 10_000) for share in (0.0, 1.0)]
     frame, sections = _sections(make_run(points))
     section = sections["fpr"]
@@ -309,7 +310,7 @@ def test_chance_alone_raises_no_alarm(make_run):
                                  false_positives=int(random.binomial(1_000_000, 0.003)))
               for bits in range(20) for keys in range(1000, 1010)]
     _, sections = _sections(make_run(points))
-    assert sections["fpr"].state == "pass" and 2 <= len(sections["fpr"].rows) <= 22
+    assert sections["fpr"].state == "pass" and 2 <= len(sections["fpr"].rows) <= 20
 
 
 def test_seeds_whose_rates_differ_are_given_their_variance():
@@ -334,13 +335,13 @@ def test_wrong_answers_failures_and_modes_are_told(make_run):
 
 def test_the_winner_is_named_with_its_doubt(make_run):
     def points(second):
-        return [testing.make_point(name, {"bits_per_key": bits}, 1000, "lookup_batched", 1.0, "avx2",
-                                   ns=ns, bits=bits + more, fpr=fpr,
+        return [testing.make_point(name, {"bits_per_key": bits}, 1000, "lookup_batched", 1.0,
+                                   "avx2", ns=ns, bits=bits + more, fpr=fpr,
                                    false_positives=int(fpr * 1_000_000))
                 for name, ns, more in (("blocked_bloom", 2.0, 0.0), ("cuckoo", second, -1.0))
                 for bits, fpr in ((8.0, 0.02), (12.0, 0.005))]
     (sentence,) = winners.sentences(make_run(points(3.0)))
-    assert "an FPR of 1 %, blocked_bloom denies absent keys fastest: 2.00 [1.94, 2.08] ns" in sentence
+    assert "an FPR of 1 %, blocked_bloom denies absent keys fastest: 2.00 [1.94, 2.08]" in sentence
     assert "cuckoo takes 1.50 [1.40, 1.61] times as long." in sentence
     assert "smallest is cuckoo" in sentence
     (sentence,) = winners.sentences(make_run(points(2.05)))

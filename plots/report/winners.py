@@ -29,8 +29,8 @@ def _contenders(points, target_fpr):
 
 def _sentence(keys, target_fpr, contenders):
     name, time, bits = contenders[0]
-    text = (f"At {style.count(keys)} keys and an FPR of {_percent(target_fpr)}, {name} denies absent "
-            f"keys fastest: {time} ns at {headline.number(bits)} bits per key")
+    text = (f"At {style.count(keys)} keys and an FPR of {_percent(target_fpr)}, {name} denies "
+            f"absent keys fastest: {time} ns at {headline.number(bits)} bits per key")
     if len(contenders) == 1:
         return text + "; nothing else was measured at that FPR."
     second, other, _ = contenders[1]

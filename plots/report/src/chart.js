@@ -36,8 +36,8 @@ export class Chart {
     this.live = element('div', {class: 'visually-hidden', 'aria-live': 'polite'});
     this.frame = element('div', {
       class: 'chart', tabindex: 0, role: 'application',
-      'aria-label': `Chart: ${title}. Arrow keys go from point to point, Enter shows the point in ` +
-        'the table, plus and minus zoom, zero resets.',
+      'aria-label': `Chart: ${title}. Arrow keys go from point to point, Enter shows the point ` +
+        'in the table, plus and minus zoom, zero resets.',
       onkeydown: (event) => this.#key(event), onblur: () => this.#leave(),
       onfocus: () => this.#see(true),
     }, this.canvas, this.box, this.ring, this.tip, this.live);
@@ -90,7 +90,8 @@ export class Chart {
       const stretch = this.sy.to === scales.log.to ? Math.log10(STRETCH) : (most - least) / 2;
       for (const item of this.items) {
         for (const end of [item.low, item.high]) {
-          if (Number.isFinite(end)) ys.push(Math.min(Math.max(end, least - stretch), most + stretch));
+          if (!Number.isFinite(end)) continue;
+          ys.push(Math.min(Math.max(end, least - stretch), most + stretch));
         }
       }
     }

@@ -33,7 +33,9 @@ function tipOf(item, axes) {
   if (item.point) {
     const {point} = item;
     if (point.params_label) add('parameters', point.params_label);
-    if (point.asked_bits_per_key !== null) add('bits asked', show(point.asked_bits_per_key, 'bits'));
+    if (point.asked_bits_per_key !== null) {
+      add('bits asked', show(point.asked_bits_per_key, 'number'));
+    }
     add('keys', show(point.keys, 'count'));
     add('mode', `${point.mode}, ${point.target}` + (point.negative_share === null ? ''
       : `, ${show(point.negative_share, 'share')} absent`));
@@ -64,7 +66,8 @@ function tipOf(item, axes) {
     add(axes.y.label, show(value, 'ns') + (low !== null && high !== null
       ? ` [${show(low, 'ns')}, ${show(high, 'ns')}]` : ''));
     add('how', item.note);
-    add(item.from.length > 1 ? 'points' : 'point', item.from.map((i) => points[i].point_id).join(' '));
+    add(item.from.length > 1 ? 'points' : 'point',
+        item.from.map((i) => points[i].point_id).join(' '));
   }
   return [head, element('dl', {}, rows)];
 }
@@ -84,7 +87,8 @@ function drawn(entry, axes, index) {
   if (entry.points) {
     items = entry.points.map((values) => ({
       look: entry.look, values, note: entry.note, from: entry.from, point: null,
-      at: [to(sx, values[0]), to(sy, values[1])], low: to(sy, values[2]), high: to(sy, values[3])}));
+      at: [to(sx, values[0]), to(sy, values[1])], low: to(sy, values[2]),
+      high: to(sy, values[3])}));
   } else {
     items = entry.rows.map((row) => {
       const point = points[row];

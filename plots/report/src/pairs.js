@@ -30,9 +30,11 @@ function cell(row, key) {
   if (key === 'keys') return show(value, 'count');
   if (key === 'absent') return show(value, 'share');
   if (NUMERIC.has(key)) return show(value, 'ratio');
-  if (key === 'verdict') return element('span', {class: `badge ${BADGES[value] || 'unknown'}`}, value);
-  if (key === 'filter' && row.filter in filterOf) {
-    const place = filterOf[row.filter];
+  if (key === 'verdict') {
+    return element('span', {class: `badge ${BADGES[value] || 'unknown'}`}, value);
+  }
+  if (key === 'filter' && filterOf.has(row.filter)) {
+    const place = filterOf.get(row.filter);
     return element('span', {}, swatch(series.findIndex((entry) => entry.filter === place), place),
                    filters[place].name);
   }
@@ -46,10 +48,11 @@ export function showPairs() {
     const table = new Table('comparison');
     table.setColumns(COLUMNS.map(([key, label, help]) => ({
       key, label, help, numeric: NUMERIC.has(key), cell: (row) => cell(row, key)})));
-    const refresh = () => table.setRows(all.filter((row) => !(
-      row.filter in filterOf && isHidden(filterOf[row.filter])) && text.split(/\s+/).every((word) => (
-      [row.verdict, row.filter, row.params, row.mode, row.target, row.quantity]
-        .join('\n').toLowerCase().includes(word)))), all.length);
+    const says = (row, word) => [row.verdict, row.filter, row.params, row.mode, row.target,
+                                 row.quantity].join('\n').toLowerCase().includes(word);
+    const refresh = () => table.setRows(all.filter((row) => (
+      !(filterOf.has(row.filter) && isHidden(filterOf.get(row.filter))) &&
+      text.split(/\s+/).every((word) => says(row, word)))), all.length);
     const input = element('input', {type: 'search', 'aria-label': 'search the comparison',
                                     placeholder: 'verdict, filter, mode \u2026', oninput: () => {
                                       text = input.value.toLowerCase().trim();

@@ -69,7 +69,8 @@ export class Points {
     const column = columns.find((c) => c.key === key);
     const values = [...new Set(points.map((point) => point[key]).filter((v) => v !== null))];
     if (values.length < 2) return null;
-    values.sort((a, b) => (typeof a === 'number' ? a - b : a.localeCompare(b, 'en', {numeric: true})));
+    values.sort((a, b) => (typeof a === 'number' ? a - b
+      : a.localeCompare(b, 'en', {numeric: true})));
     const made = select(column.label, `only-${key}`, [
       {value: ALL, label: 'any'},
       ...values.map((value) => ({value: String(value), label: show(value, column.kind)}))],
@@ -100,9 +101,10 @@ export class Points {
   }
 
   #name(point) {
-    return element('button', {type: 'button', class: 'name', title: 'all that is known of the point',
-                              onclick: () => this.open(point)},
-      swatch(lookOfPoint(point), filterOf[point.filter]), point.filter);
+    return element('button', {
+      type: 'button', class: 'name', title: 'all that is known of the point',
+      onclick: () => this.open(point)},
+      swatch(lookOfPoint(point), filterOf.get(point.filter)), point.filter);
   }
 
   #line(line, point) {
@@ -123,13 +125,13 @@ export class Points {
   only(run, column, value) {
     this.clear();
     this.extra = {run: runs[run].name, column, value};
-    setHidden(Object.values(filterOf), false);
+    setHidden([...filterOf.values()], false);
   }
 
   refresh() {
     const asked = Object.entries(this.chosen).filter(([, value]) => value !== ALL);
     const words = this.text.split(/\s+/).filter(Boolean);
-    const rows = points.filter((point, i) => !isHidden(filterOf[point.filter]) &&
+    const rows = points.filter((point, i) => !isHidden(filterOf.get(point.filter)) &&
       asked.every(([key, value]) => point[key] !== null && String(point[key]) === value) &&
       words.every((word) => this.words[i].includes(word)) &&
       (!this.extra || point.run === this.extra.run &&
@@ -137,8 +139,8 @@ export class Points {
     this.extraNote.hidden = !this.extra;
     if (this.extra) {
       const {label} = columns.find((column) => column.key === this.extra.column);
-      this.extraNote.textContent =
-        `Only points with ${label}: ${show(this.extra.value, typeof this.extra.value === 'boolean' ? 'flag' : 'text')}. "clear" shows all.`;
+      const value = show(this.extra.value, typeof this.extra.value === 'boolean' ? 'flag' : 'text');
+      this.extraNote.textContent = `Only points with ${label}: ${value}. "clear" shows all.`;
     }
     this.table.setRows(rows, points.length);
   }
@@ -163,7 +165,7 @@ export class Points {
     });
     this.dialog.replaceChildren(
       element('header', {}, element('h3', {id: 'point-title'},
-        swatch(lookOfPoint(point), filterOf[point.filter]),
+        swatch(lookOfPoint(point), filterOf.get(point.filter)),
         `${point.filter}, ${count(point.keys)} keys, ${point.mode}`),
       element('button', {type: 'button', autofocus: true, onclick: () => this.dialog.close()},
         'close')),

@@ -10,7 +10,8 @@ function unpack(packed) {
 }
 
 // One object per point, with the keys of the columns; `index` is its place.
-const unpacked = Object.entries(content.points.columns).map(([key, packed]) => [key, unpack(packed)]);
+const unpacked = Object.entries(content.points.columns)
+  .map(([key, packed]) => [key, unpack(packed)]);
 const total = unpacked[0][1].length;
 export const points = Array.from({length: total}, (_, index) => {
   const point = {index};
@@ -24,10 +25,10 @@ export function reason(point, key) {
   return (packed && packed.values[packed.indices[point.index]]) || 'unknown';
 }
 
-export const filterOf = Object.fromEntries(filters.map((filter, place) => [filter.name, place]));
+export const filterOf = new Map(filters.map((filter, place) => [filter.name, place]));
 const lookOf = new Map(series.map((entry, place) => [`${entry.filter}\n${entry.variant}`, place]));
 export function lookOfPoint(point) {
-  return lookOf.get(`${filterOf[point.filter]}\n${point.variant}`);
+  return lookOf.get(`${filterOf.get(point.filter)}\n${point.variant}`);
 }
 
 // --- What is shown: filters by their place, one run ---
