@@ -92,9 +92,9 @@ def _rates_section(marked):
                        "No point has both a measured and an expected rate.")
     count = collections.Counter(verdict for *_, verdict in marked)
     unlikely = len(marked) - count[AS_EXPECTED]
-    text = (f"Of {len(marked)} filters that were built and asked, {unlikely} have a rate that theory "
-            f"gives with a chance below {100 * ALPHA:g} %, what filters of different seeds differ by "
-            f"included; chance alone would give about {ALPHA * len(marked):.0f}. ")
+    text = (f"Of {len(marked)} filters that were built and asked, {unlikely} have a rate that "
+            f"theory gives with a chance below {100 * ALPHA:g} %, what filters of different seeds "
+            f"differ by included; chance alone would give about {ALPHA * len(marked):.0f}. ")
     text += (f"{count[RULED_OUT]} differ by more than chance does among all of them "
              f"(Holm, {100 * ALPHA:g} %): look at these."
              if count[RULED_OUT] else

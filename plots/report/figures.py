@@ -7,9 +7,8 @@ either the rows of the table of points that it goes through, or points of its ow
 
 import math
 
-from plots import lookup_vs_size, selection, space_vs_speed, style
+from plots import selection, space_vs_speed, style
 
-LATENCY, BATCHED = "latency", "lookup_batched"
 _LOOKUP_MODES = (("lookup_batched", "batched (throughput)"), ("lookup_single", "one at a time"),
                  ("latency", "latency chain"), ("lookup_reference", "scalar reference"))
 _NS = {"field": "ns_per_op", "low": "ns_per_op_low", "high": "ns_per_op_high"}

@@ -17,8 +17,7 @@ _FAMILIES = {"bloom": "Bloom", "cuckoo": "Cuckoo", "quotient": "Quotient and pre
              "limits": "The machine's floor"}
 _ELSEWHERE = "Other filters"
 _POINTS_TO_PIXELS = 96 / 72
-_LIGHT, _DARK = "#ffffff", "#15181c"
-_LEAST_CONTRAST = 3.0  # of graphics on their ground: WCAG 2.1, success criterion 1.4.11
+_LEAST_CONTRAST = 3.0  # of graphics on a dark ground: WCAG 2.1, success criterion 1.4.11
 
 
 @functools.lru_cache(maxsize=None)
@@ -55,11 +54,11 @@ def _contrast(one, other):
 
 
 def seen_on(colour, ground):
-    """The colour, moved towards white or black as far as it needs to be seen on `ground`."""
+    """The colour, moved towards white as far as it needs to be seen on a dark ground. A screen that
+    glows in a dark room shows lines of a pixel, which dark violet would not be."""
     rgb, ground = colors.to_rgb(colour), colors.to_rgb(ground)
-    goal = 1.0 if _luminance(ground) < 0.18 else 0.0
     for step in range(21):
-        moved = tuple(c + (goal - c) * step / 20 for c in rgb)
+        moved = tuple(c + (1 - c) * step / 20 for c in rgb)
         if _contrast(moved, ground) >= _LEAST_CONTRAST:
             break
     return colors.to_hex(moved)
@@ -84,7 +83,7 @@ def _marker(look):
     if look.marker == "None":
         return None
     options = style.marker_options(look)
-    scale = options["markersize"] / style.RC["lines.markersize"]
+    scale = options["markersize"] / style.page().rc()["lines.markersize"]
     whole = markers.MarkerStyle(look.marker, "full")
     outline = _svg(whole.get_path().transformed(whole.get_transform()), scale)
     if look.fill == "open":
@@ -99,7 +98,7 @@ def _marker(look):
 def _dashes(look):
     if look.linestyle == "-":
         return []
-    return [round(_POINTS_TO_PIXELS * style.RC["lines.linewidth"] * length, 1)
+    return [round(_POINTS_TO_PIXELS * style.page().rc()["lines.linewidth"] * length, 1)
             for length in look.linestyle[1]]
 
 
@@ -109,9 +108,11 @@ def describe(points):
     looks = style.series_looks(points)
     names = sorted({name for name, _ in looks}, key=lambda name: (
         family_order(family(name)), name))
-    colour = {name: look.colour for (name, _), look in looks.items()}
-    filters = [{"name": name, "family": family(name), "light": seen_on(colour[name], _LIGHT),
-                "dark": seen_on(colour[name], _DARK)} for name in names]
+    light = style.filter_looks(names)
+    with style.on(style.make_page("dark")) as dark_page:
+        dark = style.filter_looks(names)
+    filters = [{"name": name, "family": family(name), "light": colors.to_hex(light[name].colour),
+                "dark": seen_on(dark[name].colour, dark_page.background)} for name in names]
     series = [{"filter": names.index(name), "variant": variant,
                "label": f"{name}, {variant}" if variant else name,
                "marker": _marker(look), "dashes": _dashes(look)}
