@@ -277,6 +277,11 @@ def _lookup_vs_negatives(run, places):
         _fullest(dict(reversed(views.items())), next(iter(views), ("",))[0]))
 
 
+def _fill_scale(points):
+    """Filters that grow are given up to a hundred times as many keys."""
+    return "log" if points["fill"].max() > 20 * points["fill"].min() else "linear"
+
+
 def _overfill(run, places):
     """Where a run fills filters key by key: FPR and time against how far they are filled."""
     points = selection.filters_only(selection.ok(selection.plain_keys(run.filled)))
@@ -296,10 +301,11 @@ def _overfill(run, places):
     figure = _figure(
         "overfill", "Beyond the promise: filled key by key",
         "Filters made for the keys chosen, given more or fewer, until they refuse one.",
-        _axis("keys given, over keys promised", "linear", "fill"),
+        _axis("keys given, over keys promised", _fill_scale(points), "fill"),
         _axis("FPR", "log", "fpr_measured", "fpr_low", "fpr_high"),
         [_choice("what", "show", [("rate", "FPR"), ("insert", "insert (ns/key)")]),
-         _choice("keys", "made for", [(str(int(n)), style.count(n)) for n in counts])], views)
+         _choice("keys", "made for", [(str(int(n)), style.count(n)) for n in counts])],
+        views, _fullest(views, "rate" if any(what == "rate" for what, _ in views) else "insert"))
     if figure:
         figure["y_of"] = {"insert": _axis("insert (ns/key)", "log", **_NS)}
     return figure

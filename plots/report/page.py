@@ -141,6 +141,9 @@ def _headline(run, filters, series):
              "line per key in a table of the same size. Of each filter the parameters closest to "
              f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key."]
     notes += [f"Not ok: {sentence}" for sentence in headline.failures(run)[:20]]
+    if not rows:
+        return (f'<div class="verdict">{words}</div><dl class="facts">{facts}</dl>'
+                '<p class="note">The run has no points that the headline table is about.</p>')
     return (f'<div class="verdict">{words}</div><dl class="facts">{facts}</dl>'
             f'<div class="keys-choice" hidden></div>'
             f'<div class="scroll" tabindex="0" role="region" aria-label="headline table">'

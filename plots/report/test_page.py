@@ -223,6 +223,23 @@ def test_figures_go_through_the_points_that_they_name(full_run):
                 assert entry["from"] and entry["note"]
 
 
+def test_a_run_that_fills_key_by_key_has_a_figure_and_no_headline(make_run):
+    points = []
+    for fill in (0.5, 1.0, 100.0):
+        entry = testing.make_point("blocked_bloom", {"bits_per_key": 10.0}, 1000, "overfill", None,
+                                   "scalar", ns=5.0, bits=10.0, fpr=0.01, false_positives=10_000)
+        entry["point"]["fill"], entry["keys_held"] = fill, [int(1000 * fill)]
+        entry["point_id"] = f"{int(10 * fill):016x}"
+        points.append(entry)
+    run = make_run(points)
+    frame = data.frame_of(run)
+    (figure,) = figures.of_run(run, frame, 0, *reversed(looks.describe(frame)))
+    assert figure["id"] == "overfill" and figure["x"]["scale"] == "log"
+    assert [view["choice"][0] for view in figure["views"]] == ["rate", "insert"]
+    assert all(len(view["series"][0]["rows"]) == 3 for view in figure["views"])
+    assert "no points that the headline table is about" in page.render([run], NO_SCRIPT)
+
+
 def test_no_false_positive_is_an_upper_limit(make_run):
     points = [testing.make_point("blocked_bloom", {"bits_per_key": bits}, 1000, "lookup_batched",
                                  1.0, "avx2", ns=2.0, bits=bits, fpr=fpr, false_positives=count)
