@@ -25,6 +25,8 @@ COMMAND = "scripts/report-bundle"
 _SETTINGS = ("package.json", "package-lock.json", ".npmrc", "build.mjs")
 _MADE = ("report.js", "report.css", "licences.json")
 _STAMP = "sources.sha256"
+# Node has a list of its own; whoever runs a proxy has told the machine's.
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
 class Missing(Exception):
@@ -80,8 +82,11 @@ def make(place=None):
         with tempfile.TemporaryDirectory(prefix=".bundle-", dir=place) as work:
             for name in _SETTINGS[:3]:
                 shutil.copy(HERE / name, work)
+            environment = dict(os.environ)
+            if os.path.exists(_CERTIFICATES):
+                environment.setdefault("NODE_EXTRA_CA_CERTS", _CERTIFICATES)
             subprocess.run(["npm", "ci", "--no-progress"], cwd=work, check=True,
-                           stdout=subprocess.DEVNULL)
+                           stdout=subprocess.DEVNULL, env=environment)
             out = pathlib.Path(work) / "out"
             subprocess.run(["node", HERE / "build.mjs", pathlib.Path(work) / "node_modules", out],
                            check=True)
