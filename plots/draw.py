@@ -19,17 +19,23 @@ import sys
 import tempfile
 
 from plots import command
-from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, load, lookup_vs_negatives,
-                   lookup_vs_size, space_vs_speed, style)
+from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, fpr_vs_overfill, load,
+                   lookup_vs_negatives, lookup_vs_size, overhead_vs_fpr, simd_gain, space_vs_speed,
+                   speed_vs_load, style, winner_map)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here.
 FIGURES = (
     fpr_vs_bits,
+    overhead_vs_fpr,
     lookup_vs_size,
     build_vs_keys,
-    lookup_vs_negatives,
     space_vs_speed,
+    winner_map,
+    lookup_vs_negatives,
+    speed_vs_load,
+    fpr_vs_overfill,
+    simd_gain,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.
 ACROSS = (

@@ -95,7 +95,7 @@ def test_names_in_any_script(tmp_path):
     names = ("\u8fc7\u6ee4\u5668", "_hidden", "cost$per$key", "x" * 200, "tab\tline\nbreak")
     run = testing.write_run(tmp_path / "run", testing.make_points(
         filters=names, bits_per_key=(8, 12, 16), keys=(1000, 10_000), failing=False,
-        modes=("build", "lookup_batched"), targets=("scalar", "avx2")))
+        modes=("build", "lookup_batched", "latency"), targets=("scalar", "avx2")))
     for env in ({}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}):
         result = _process(run, "--format", "png", "--only", "lookup_vs_size", env=env)
         assert (result.returncode, result.stderr) == (0, "")
