@@ -28,6 +28,7 @@ constexpr PythonCommand kCommands[] = {
     {"figures", "plots.draw", "Draw the figures of runs, for a paper, slides or the screen"},
     {"advise", "scripts.advise", "Tell which filter costs least for what you ask of it"},
     {"claims", "scripts.claims", "Check the published claims of the field on what was measured"},
+    {"report", "plots.report.page", "Write what runs found as one page for a browser"},
     {"keep", "scripts.keep", "Keep a run among the reference runs of results/"},
 };
 
