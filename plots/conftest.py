@@ -27,7 +27,8 @@ def long_run(tmp_path_factory):
         targets=("scalar", "avx2"))
     return load.load_run(testing.write_run(
         tmp_path_factory.mktemp("long") / testing.RUN_NAME,
-        points + testing.make_overfilled(filters=testing.OVERFILLED + more, fills=(1.0, 2.0)),
+        points + testing.make_overfilled(filters=testing.OVERFILLED + more, fills=(1.0, 2.0))
+        + testing.make_filled_points(filters=testing.FILTERS + more, keys=1000, fills=(0.5, 1.0)),
         manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
 
 

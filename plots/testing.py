@@ -25,7 +25,8 @@ CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 51
 # What a figure shows of full_points(), if it is not all of FILTERS: only some filters cost least,
 # can be overfilled, or have vectors.
 OVERFILLED = ("classic_bloom", "blocked_bloom", "cuckoo", "scalable_bloom")
-SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"), "fpr_vs_overfill": OVERFILLED,
+SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"),
+         "fpr_vs_overfill": (*OVERFILLED, *FILTERS),
          "simd_gain": ("blocked_bloom", "cuckoo", "ribbon")}
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
@@ -190,6 +191,38 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
                              build_ns=None if name in BASELINES else build, **common)
 
 
+def make_filled_points(filters=FILTERS, keys=100_000, fills=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5),
+                       shares=(0.0, 1.0), modes=("insert", "lookup_batched"),
+                       target="avx2", most=None, seed=2, queries=1_000_000):
+    """Entries of summary.json for filters made for `keys` keys at 10 bits per key and filled key by
+    key. `most`: {filter: how many keys it holds at most}, all that it is given unless said."""
+    random = numpy.random.default_rng(seed)
+    points = []
+    for name, fill in ((name, fill) for name in filters for fill in fills):
+        for params in _params(name, 10.0):
+            given = math.floor(fill * keys + 0.5)
+            held = min(given, (most or {}).get(name, given))
+            bits, fpr = _bits_and_fpr(name, params, keys)
+            fpr = min(1.0, fpr * fill ** 2)
+            common = {"bits": bits * keys / held, "fpr": fpr, "queries": queries, "fill": fill,
+                      "false_positives": int(random.binomial(queries, fpr)), "keys_held": held}
+            size = max(64.0, bits * keys / 8)
+            for mode in modes:
+                if mode == "insert" and held <= given - keys // 20:
+                    points.append(make_point(name, params, keys, mode, None, "scalar",
+                                             status="skipped", reason=f"it accepted {held} keys",
+                                             **common))
+                    continue
+                for share in shares if mode == "lookup_batched" else (None,):
+                    ns = (_BUILD_NS.get(name, 20.0) / (1.05 - 0.9 * min(held / keys, 1.0))
+                          if share is None else _lookup_ns(name, params, size, share, "avx2"))
+                    points.append(make_point(
+                        name, params, keys, mode, share, "scalar" if share is None else target,
+                        ns=ns * math.exp(random.normal(0, 0.02)), build_ns=ns,
+                        floor=None if share is None else _floor_ns(size), **common))
+    return points
+
+
 def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 3.0),
                     queries=1_000_000, seed=2):
     """Filters that are filled beyond what they were made for: the cuckoo filter refuses, the
@@ -218,7 +251,8 @@ def full_points():
     what they were made for."""
     return make_points() + make_points(
         bits_per_key=(8, 10, 12), keys=(10_000, 1_000_000), shares=(1.0,), failing=False,
-        modes=("latency", "lookup_reference"), seed=3) + make_overfilled()
+        modes=("latency", "lookup_reference"), seed=3) + make_overfilled() + make_filled_points(
+            most={"cuckoo": 98_000})
 
 
 def make_theory(filters=FILTERS):
@@ -313,7 +347,8 @@ def make_samples(points):
                 "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
                 "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
                 "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
-                "build_attempts": 1, "extra": {}, "filter_digest": _digest(entry, "filter"),
+                "build_attempts": 1, "extra": {"load": 0.95} if entry["point"]["filter"] == "cuckoo"
+                else {}, "filter_digest": _digest(entry, "filter"),
                 "answers_digest": _digest(entry, "answers"), "hash_bits": 64} if time else None,
             "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
             "health": dict.fromkeys(_HEALTH) if time else None})
@@ -377,7 +412,9 @@ def tiny_points():
 
 def smallest_points():
     """The least that every figure can be drawn from."""
-    return tiny_points() + make_overfilled(filters=("blocked_bloom",), keys=1000, fills=(1.0, 2.0))
+    return tiny_points() + make_overfilled(
+        filters=("blocked_bloom",), keys=1000, fills=(1.0, 2.0)) + make_filled_points(
+            filters=("blocked_bloom", "cuckoo"), keys=1000, fills=(0.5, 1.0))
 
 
 def main():
