@@ -31,8 +31,8 @@ constexpr std::string_view kPlain = "\033[0m";
 // Of a change of colour at the front of `text`.
 size_t EscapeBytes(std::string_view text) { return text.substr(0, text.find('m')).size() + 1; }
 
-// Columns that a text takes without its colours; characters from U+1100 on count as wide ones, which
-// some are.
+// Columns that a text takes without its colours; characters from U+1100 on count as wide ones,
+// which some are.
 size_t Columns(std::string_view text) {
   size_t columns = 0;
   while (!text.empty()) {
@@ -144,7 +144,9 @@ class Drawing {
     while (!prose.empty()) {
       size_t end = std::min(prose.find(' '), prose.size());
       // A number and its unit stay together.
-      if (prose.substr(end).starts_with(" %")) end = std::min(prose.find(' ', end + 1), prose.size());
+      if (prose.substr(end).starts_with(" %")) {
+        end = std::min(prose.find(' ', end + 1), prose.size());
+      }
       std::string_view word = prose.substr(0, end);
       prose.remove_prefix(std::min(end + 1, prose.size()));
       if (has_word && Columns(line) + 1 + Columns(word) > prose_width_) end_line();

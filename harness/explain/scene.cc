@@ -230,7 +230,9 @@ json SceneToJson(const Scene& scene) {
   json added = json::array();
   for (const AddedKey& key : scene.added) {
     json entry = key_to_json(key.key);
-    entry.update({{"positions", key.positions}, {"newly_set", key.newly_set}, {"again", key.again}});
+    entry.update({{"positions", key.positions},
+                  {"newly_set", key.newly_set},
+                  {"again", key.again}});
     added.push_back(std::move(entry));
   }
   json removed = json::array();

@@ -18,8 +18,8 @@ struct CodePoint {
 };
 std::optional<CodePoint> Decode(std::string_view text);
 
-// A key as it can be shown anywhere, on one line: in quotation marks unless it is a plain word, with
-// escapes (\n, \x1b, \u{202e}) for whatever is no visible character, for what is no UTF-8, and
+// A key as it can be shown anywhere, on one line: in quotation marks unless it is a plain word,
+// with escapes (\n, \x1b, \u{202e}) for whatever is no visible character, for what is no UTF-8, and
 // for what is not ASCII unless `utf8`. Cut where it is long.
 std::string ShowKey(std::string_view key, bool utf8 = false);
 
