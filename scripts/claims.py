@@ -11,7 +11,8 @@ times: depends on the machine) or trend (the shape of a curve).
 Verdicts, of each part of a claim and, by the first of them that one part has, of the claim:
 
     not reproduced   the interval lies wholly outside of the claimed value with its tolerance
-    undecided        it reaches over an end (within noise), or is not known
+    undecided        it reaches over an end (within noise), or is not known; and where it is of
+                     times: fewer than three processes, or a machine that the doctor found unfit
     reproduced       it lies wholly inside
     not measurable   the runs lack the data, or no run can have it; the reason says how to measure
 
@@ -47,6 +48,7 @@ EXIT_USAGE, EXIT_NOT_MEASURABLE, EXIT_NOT_COMPARABLE = 2, 5, 6
 FORMATS = ("text", "markdown", "latex")
 _WIDTH = 100
 _LONGEST_MESSAGE = 300
+_LEAST_PROCESSES = 3
 COLUMNS = ("verdict", "claim", "part", "claimed", "measured", "ratio", "run")
 
 
@@ -142,6 +144,10 @@ def check_part(check, runs):
         reasons.sort(key=lambda reason: isinstance(reason, measures.Absent))
         return _unmeasured(check, str(reasons[0])) | about
     verdict, reason = measures.judge(found.value, check["claimed"], check["tolerance"])
+    doubt = (_doubt(data, found.point_ids) if check["measure"]["quantity"] in measures.TIMES
+             else None)
+    if doubt is not None:
+        verdict, reason = UNDECIDED, doubt
     ratio = measures.over_claimed(found.value, check["claimed"])
     remedy = None
     if verdict == UNDECIDED:
@@ -152,6 +158,18 @@ def check_part(check, runs):
             "measured": _plain(found.value), "ratio": None if ratio is None else _plain(ratio),
             "measure": chosen, "run": data.run.name, "points": list(found.point_ids),
             "notes": [note._asdict() for note in found.notes]}
+
+
+def _doubt(data, point_ids):
+    """Why these times can decide nothing, whatever their intervals; None if they can."""
+    complaints = _complaints(data.run)
+    if complaints:
+        return f"the machine was unfit for times, says its doctor: {', '.join(complaints)}"
+    processes = min(data.processes(point_id) for point_id in point_ids)
+    if processes < _LEAST_PROCESSES:
+        return (f"times of {processes} process{'es' * (processes > 1)}: how much others would "
+                "differ is not known well enough")
+    return None
 
 
 def _plain(value):

@@ -98,6 +98,11 @@ class Data:
     def samples(self, point_id):
         return self._samples.get(point_id)
 
+    def processes(self, point_id):
+        """How many processes measured a point."""
+        samples = self.samples(point_id)
+        return 0 if samples is None else samples["process"].nunique()
+
     def extras(self, point_id, name):
         """What each build of a point told under `name`."""
         if self._extras is None:
