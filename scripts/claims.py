@@ -154,7 +154,8 @@ def check_part(check, runs):
         better = "--rigorous" if check["measure"]["quantity"] in measures.TIMES else (
             "with more absent keys (--set fpr_queries=N)")
         remedy = f"to decide it: filterbench run {check['specs'][0]} {better}"
-    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy, **about,
+    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy,
+            **about,
             "measured": _plain(found.value), "ratio": None if ratio is None else _plain(ratio),
             "measure": chosen, "run": data.run.name, "points": list(found.point_ids),
             "notes": [note._asdict() for note in found.notes]}
@@ -416,7 +417,8 @@ def _chosen(claims, only):
         if name not in known:
             near = difflib.get_close_matches(name, known, 3, 0.4)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ClaimsError(f"unknown claim {name!r}; {hint}`filterbench claims --list` names all")
+            raise ClaimsError(f"unknown claim {name!r}; {hint}`filterbench claims --list` names "
+                              "all")
     if only and not names:
         raise ClaimsError("--only names no claim; `filterbench claims --list` names all")
     return [claim for claim in claims if not names or claim["id"] in names]

@@ -234,8 +234,8 @@ def _point_for(wanted, quantity, value):
         values["ns"] = 10.0 * value
     else:
         extra = {quantity.removeprefix("extra."): value}
-    entry = point(_first(wanted.get("filter", "xor")), params, int(_first(wanted.get("keys", 1000))),
-                  _first(wanted.get("mode", "lookup_batched")),
+    entry = point(_first(wanted.get("filter", "xor")), params,
+                  int(_first(wanted.get("keys", 1000))), _first(wanted.get("mode", "lookup_batched")),
                   _first(wanted.get("negative_share", 1.0)), fill=_first(wanted.get("fill")),
                   **values)
     return entry, extra
@@ -464,7 +464,8 @@ def _curves(bits_of):
 
 
 def test_the_fpr_at_which_two_filters_take_the_same_space(data):
-    curves = {"cuckoo": lambda log: (log + 3) / 0.95, "classic_bloom": lambda log: log / math.log(2)}
+    curves = {"cuckoo": lambda log: (log + 3) / 0.95,
+              "classic_bloom": lambda log: log / math.log(2)}
     measure = {"quantity": "fpr_of_crossing", "of": {"filter": "cuckoo"},
                "over": {"filter": "classic_bloom"}}
     value = measures.measure_in(data(_curves(curves)), measure)[0].value
@@ -492,7 +493,8 @@ def test_the_work_from_which_on_the_precise_filter_costs_less(data):
     check = next(check for name, _, check in CHECKS if name == "bloom-beats-cuckoo")
     others = [rate(name, fpr=0.02, keys=1_000_000) for name in (
         "register_blocked", "split_block", "split_block_512")]
-    points = [rate("blocked_bloom", fpr=0.01, keys=1_000_000), rate("xor", fpr=1e-4, keys=1_000_000),
+    points = [rate("blocked_bloom", fpr=0.01, keys=1_000_000),
+              rate("xor", fpr=1e-4, keys=1_000_000),
               point("cuckoo", {"slots": "4"}, 1_000_000, fpr=0.002, bits=12.6, ns=9.0), *others]
     found = measures.measure_in(data(points), check["measure"])[0]
     # 8 ns more, 0.008 false positives less. The xor filter is no party to this.
