@@ -235,7 +235,8 @@ def _point_for(wanted, quantity, value):
     else:
         extra = {quantity.removeprefix("extra."): value}
     entry = point(_first(wanted.get("filter", "xor")), params,
-                  int(_first(wanted.get("keys", 1000))), _first(wanted.get("mode", "lookup_batched")),
+                  int(_first(wanted.get("keys", 1000))),
+                  _first(wanted.get("mode", "lookup_batched")),
                   _first(wanted.get("negative_share", 1.0)), fill=_first(wanted.get("fill")),
                   **values)
     return entry, extra
