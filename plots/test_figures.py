@@ -211,7 +211,7 @@ def test_only_failed_points_is_a_gap_and_not_a_traceback(module, make_run):
 
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 def test_unknown_intervals_caches_cpu_and_theory_do_no_harm(module, tiny_run_path, make_run):
-    points = testing.tiny_points()
+    points = testing.smallest_points()
     for entry in points:
         entry["ns_per_op"].update(low=None, high=None, confidence=None)
     manifest = testing.make_manifest(cpu_brand=None, caches=None, best=None)
