@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
 COMMANDS = {"compare": "scripts.compare", "compare-cpus": "scripts.compare_cpus",
             "merge": "scripts.merge", "submit": "scripts.submit", "keep": "scripts.keep",
-            "figures": "plots.draw", "report": "plots.report.page"}
+            "figures": "plots.draw", "report": "plots.report.page", "advise": "scripts.advise",
+            "claims": "scripts.claims"}
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 

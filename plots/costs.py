@@ -19,7 +19,8 @@ keys    Between the two measured key counts around it, at equal parameters: log 
         are linear in log keys. Outside them the nearest measured key count stands in, as it is,
         but only on demand: a time from within a cache says little about a table beyond it.
 
-Each candidate says which of this happened (`share_from`, `keys_from`).
+Each candidate says which of this happened (`share_from`, `keys_from`). Where carry.py is asked to,
+it carries times to what lies outside of the measured instead.
 
 FPR     Measured, of the point with the most queries at these parameters and keys, with its 95 %
         interval. Where none of the absent keys was a false positive, the expected FPR if it lies in
@@ -40,7 +41,8 @@ from plots.ratios import Measured
 MEASURED = "measured"
 INTERPOLATED = "interpolated"  # between two measured values around it
 NEAREST = "nearest"            # the nearest measured value: it lies outside of all
-EXPECTED = "expected"          # FPR by theory, since no false positive was seen
+CARRIED = "carried"            # outside of all, from the nearest by way of others (carry.py)
+EXPECTED = "expected"          # FPR by theory, since no false positive was seen or none asked for
 LIMIT = "limit"                # FPR at most this, since none was seen and theory is not known
 
 
@@ -65,7 +67,7 @@ class Candidate(NamedTuple):
     fpr: Measured
     bits_per_key: float
     size_bytes: float     # at that key count
-    keys_from: str        # MEASURED, INTERPOLATED or NEAREST
+    keys_from: str        # MEASURED, INTERPOLATED, CARRIED or NEAREST
     share_from: str
     fpr_from: str         # MEASURED, EXPECTED or LIMIT
     measured_keys: tuple  # the one or two key counts that the numbers are from
@@ -92,14 +94,15 @@ def key_counts(run):
 
 
 def candidates(run, keys, negative_share=1.0, limits=Limits(),
-               keys_from=(MEASURED, INTERPOLATED)):
+               keys_from=(MEASURED, INTERPOLATED), mode="lookup_batched", carry=None):
     """The candidates for `keys` keys, in the order of (filter, params). A filter is left out where
-    it has no FPR, no known size, is beyond `limits`, or has `keys` from elsewhere than allowed."""
+    it has no FPR, no known size, is beyond `limits`, or has `keys` from elsewhere than allowed.
+    `carry`: a carry.Carry of the run and the mode."""
     found = []
     rates = selection.ok(selection.plain_keys(run.points))
     rates = dict(list(rates[rates["queries"] > 0].groupby(["filter", "params", "keys"])))
-    for _, rows in _lookups(run).groupby(["filter", "params"]):
-        candidate = _at_keys(rates, rows, keys, negative_share)
+    for _, rows in _lookups(run, mode).groupby(["filter", "params"]):
+        candidate = _at_keys(rates, rows, keys, negative_share, carry)
         if (candidate is not None and candidate.keys_from in keys_from
                 and candidate.bits_per_key <= limits.bits_per_key
                 and candidate.size_bytes <= limits.size_bytes):
@@ -107,8 +110,9 @@ def candidates(run, keys, negative_share=1.0, limits=Limits(),
     return found
 
 
-def _lookups(run):
-    points = selection.filters_only(selection.lookups(run))
+def _lookups(run, mode="lookup_batched"):
+    points = selection.filters_only(selection.ok(selection.plain_keys(run.points)))
+    points = points[points["mode"] == mode]
     points = points[points["bits_per_key"].notna() & points["ns_per_op"].notna()]
     return selection.best_target(points, run.best_target)
 
@@ -150,14 +154,19 @@ def _fpr(points):
     return Measured(limit, *interval), LIMIT
 
 
-def _at_one_key_count(rows, negative_share):
+def _at_one_key_count(rows, negative_share, carry):
     shares, weight, share_from = _around(rows["negative_share"], negative_share)
     picked = [rows[rows["negative_share"] == share].iloc[0] for share in shares]
     times = [ratios.time(row) for row in picked]
-    return _mix(times[0], times[-1], weight), shares, share_from, picked
+    time = _mix(times[0], times[-1], weight)
+    if share_from == NEAREST and carry is not None:
+        carried = carry.to_share(time, picked[0], negative_share)
+        if carried is not None:
+            time, share_from = carried, CARRIED
+    return time, shares, share_from, picked
 
 
-def _at_keys(rates, rows, keys, negative_share):
+def _at_keys(rates, rows, keys, negative_share, carry=None):
     row = rows.iloc[0]
     by_keys = {}
     for measured, here in rows.groupby("keys"):
@@ -170,25 +179,51 @@ def _at_keys(rates, rows, keys, negative_share):
     asked = math.log(max(keys, 1))
     near, weight, keys_from = _around(logs, asked)
     near = [logs[log] for log in near]
-    at = [_at_one_key_count(by_keys[measured][0], negative_share) for measured in near]
+    at = [_at_one_key_count(by_keys[measured][0], negative_share, carry) for measured in near]
     fprs = [by_keys[measured][1] for measured in near]
     bits = [part[3][0]["bits_per_key"] for part in at]
     bits_per_key = (1 - weight) * bits[0] + weight * bits[-1]
     row = at[0][3][0]
+    ns = _log_mix(at[0][0], at[-1][0], weight)
+    if keys_from == NEAREST and carry is not None:
+        carried = carry.to_size(ns, row["size_bytes"], bits_per_key * keys / 8)
+        if carried is not None:
+            ns, keys_from = carried, CARRIED
     weakest = (LIMIT, EXPECTED, MEASURED)
     return Candidate(
         filter=row["filter"], variant=row["variant"], params=row["params"],
         params_label=row["params_label"], target=row["target"], keys=keys,
-        negative_share=negative_share, ns=_log_mix(at[0][0], at[-1][0], weight),
+        negative_share=negative_share, ns=ns,
         fpr=_log_mix(fprs[0][0], fprs[-1][0], weight), bits_per_key=bits_per_key,
         size_bytes=(float(row["size_bytes"]) if keys_from == MEASURED
                     else bits_per_key * keys / 8),
         keys_from=keys_from, share_from=max((part[2] for part in at), key=(
-            MEASURED, INTERPOLATED, NEAREST).index),
+            MEASURED, INTERPOLATED, CARRIED, NEAREST).index),
         fpr_from=min((source for _, source in fprs), key=weakest.index),
         measured_keys=tuple(near), measured_shares=tuple(sorted({
             share for part in at for share in part[1]})),
         point_ids=tuple(row["point_id"] for part in at for row in part[3]))
+
+
+def between(low, high, params, bits_per_key, fpr):
+    """A candidate with `params` between two that differ from it in their size alone: log time is
+    linear in log bytes. `fpr` is known from theory; its ends are as far from it as those of the
+    measured ones are from theirs. `keys_from` and `share_from` are the weaker ones of the two."""
+    weight = math.log(bits_per_key / low.bits_per_key) / math.log(
+        high.bits_per_key / low.bits_per_key)
+    known = [row.fpr for row in (low, high) if row.fpr.value > 0]
+    ends = [fpr * pick([getattr(row, end) / row.value for row in known] or [math.nan])
+            for end, pick in (("low", min), ("high", max))]
+    order = (MEASURED, INTERPOLATED, CARRIED, NEAREST)
+    weaker = max(low, high, key=lambda row: order.index(row.keys_from))
+    return low._replace(
+        params=params, ns=_log_mix(low.ns, high.ns, weight), fpr=Measured(fpr, *ends),
+        bits_per_key=bits_per_key, size_bytes=bits_per_key * low.keys / 8,
+        keys_from=weaker.keys_from,
+        share_from=max(low.share_from, high.share_from, key=order.index), fpr_from=EXPECTED,
+        measured_keys=weaker.measured_keys,
+        measured_shares=tuple(sorted({*low.measured_shares, *high.measured_shares})),
+        point_ids=tuple(dict.fromkeys(low.point_ids + high.point_ids)))
 
 
 # --- Costs ---

@@ -5,7 +5,8 @@ import math
 import numpy
 import pytest
 
-from plots import draw, fpr_vs_bits, load, lookup_vs_size, selection, space_vs_speed, testing
+from plots import (caption, draw, fpr_vs_bits, load, lookup_vs_size, pictures, selection,
+                   space_vs_speed, style, testing)
 
 
 def _lines(figure, prefix):
@@ -37,7 +38,7 @@ def test_every_figure_shows_every_filter(module, full_run, drawn):
             other.get_xlabel() for other in figure.axes if other is not axes)
     text = " ".join(t.get_text() for t in figure.texts)
     assert full_run.name in text and full_run.cpu_brand in text
-    labels = [t.get_text() for t in figure.legends[0].get_texts()]
+    labels = [t.get_text().replace("\n", " ") for t in figure.legends[0].get_texts()]
     assert len(labels) == len(set(labels))
     for axes in figure.axes:  # where each filter has a row of its own
         labels += [t.get_text() for t in axes.get_yticklabels()]
@@ -53,22 +54,50 @@ def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
     assert _lines(figure, "measured:")
 
 
+# A dark page has the layout of the screen's.
+PAGES = [(theme, width) for theme in ("screen", "paper", "slides") for width in style.WIDTHS] + [
+    ("dark", "column")]
+
+
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
-@pytest.mark.parametrize("name", ["full", "long"])
-def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, long_run):
-    figure = drawn(module) if name == "full" else module.draw(long_run)
-    renderer = figure.canvas.get_renderer()
-    page = figure.bbox
-    legend = figure.legends[0].get_window_extent(renderer)
-    boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
-    texts = [text.get_window_extent(renderer) for text in figure.texts]
-    for box in [legend, *boxes, *texts]:
-        assert box.x0 >= page.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 and box.y1 <= page.y1
-    separate = [legend, *boxes, *texts]
-    for i, a in enumerate(separate):
-        for b in separate[:i]:
-            assert not a.overlaps(b) or min(a.x1, b.x1) - max(a.x0, b.x0) < 1 or (
-                min(a.y1, b.y1) - max(a.y0, b.y0) < 1)
+@pytest.mark.parametrize("page", PAGES, ids="-".join)
+def test_nothing_overlaps_and_nothing_leaves_the_page(module, page, full_run):
+    with style.on(style.make_page(*page)) as chosen:
+        figure = module.draw(full_run)
+        assert figure.get_figwidth() == chosen.width_inches
+        assert pictures.faults(figure) == []
+        assert pictures.alike_in_grey(figure) == []
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("page", [("screen", "screen"), ("paper", "column"), ("slides", "text"),
+                                  ("dark", "column")], ids="-".join)
+def test_long_names_have_room_too(module, page, long_run):
+    with style.on(style.make_page(*page)):
+        assert pictures.faults(module.draw(long_run)) == []
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+def test_filters_look_the_same_on_every_page(module, full_run, drawn):
+    def looks(figure):
+        return {line.get_gid(): (line.get_color(), str(line.get_marker()))
+                for axes in figure.axes for line in axes.lines
+                if (line.get_gid() or "").startswith(("measured:", "upper_limit:"))}
+    for theme in ("paper", "dark"):
+        with style.on(style.make_page(theme)):
+            assert looks(module.draw(full_run)) == looks(drawn(module))
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("theme", ["paper", "slides"])
+def test_what_a_picture_does_not_say_is_in_its_caption(module, theme, full_run):
+    with style.on(style.make_page(theme)):
+        figure = module.draw(full_run)
+    assert figure.texts == []
+    title, text = caption.sentences(figure.caption)
+    assert title == module.TITLE + "."
+    assert all(sentence[0].isupper() and sentence[-1] == "." for sentence in text)
+    assert any(full_run.name in sentence and full_run.cpu_brand in sentence for sentence in text)
 
 
 def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):

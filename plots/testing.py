@@ -25,7 +25,8 @@ CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 51
 # What a figure shows of full_points(), if it is not all of FILTERS: only some filters cost least,
 # can be overfilled, or have vectors.
 OVERFILLED = ("classic_bloom", "blocked_bloom", "cuckoo", "scalable_bloom")
-SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"), "fpr_vs_overfill": OVERFILLED,
+SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"),
+         "fpr_vs_overfill": (*OVERFILLED, *FILTERS),
          "simd_gain": ("blocked_bloom", "cuckoo", "ribbon")}
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
