@@ -107,9 +107,9 @@ def draw(run):
     style.finish(
         figure, run, TITLE, f"{style.counts(points['keys'])} {style.keys_text(points)}",
         handles=legend, caption=(
-            "1 is the least space that any filter of this FPR can have. Bars: 95 % intervals of "
-            "the FPR (Clopper-Pearson), carried into the ratio. Space: all bytes a lookup may "
-            "touch."))
+            "The bound, 1, is the least space that any filter of this FPR can have. Bars: 95 % "
+            "intervals of the FPR (Clopper-Pearson), carried into the ratio. Space: all bytes a "
+            "lookup may touch."))
     return figure
 
 
