@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -411,9 +410,7 @@ Result<json> WriteWhatFollows(RunDirectory& directory, const json& manifest,
                               const std::vector<Sample>& samples) {
   json summary = Summarise(manifest, samples);
   if (auto error = directory.WriteSummary(summary)) return *error;
-  std::set<std::string> filters;
-  for (const Sample& sample : samples) filters.insert(sample.point.filter);
-  if (auto error = directory.WriteTheory(TheoryCurves(filters))) return *error;
+  if (auto error = directory.WriteTheory(TheoryCurves(samples))) return *error;
   return summary;
 }
 
