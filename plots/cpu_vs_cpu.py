@@ -27,9 +27,9 @@ _LABEL_CHARACTERS = 30
 _ROW_INCHES = 0.2
 _MOST_TICKS = 6
 # Okabe and Ito again, in an order of falling difference; their greys and their shapes differ too,
-# and every other marker is open.
+# and every other marker is open. None: the ink of the page.
 _LOOKS = (("#0072B2", "o", "full"), ("#D55E00", "s", "open"), ("#009E73", "^", "full"),
-          ("#000000", "D", "open"), ("#E69F00", "v", "full"), ("#CC79A7", "X", "full"))
+          (None, "D", "open"), ("#E69F00", "v", "full"), ("#CC79A7", "X", "full"))
 
 
 def _side(runs):
@@ -147,7 +147,8 @@ def _ratio_axis(axes, values, ends, title):
     if len(ticks) > _MOST_TICKS:  # the panels are narrow
         axes.xaxis.set_major_locator(ticker.FixedLocator(
             [tick for tick in ticks if math.log10(tick) == round(math.log10(tick))]))
-    axes.axvline(1.0, color=style.GREY, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1)
+    axes.axvline(1.0, color=style.page().grey, linewidth=style.page().line,
+                 linestyle=(0, (3, 2)), zorder=1)
     axes.set_title(title, loc="left")
 
 
@@ -164,7 +165,8 @@ def draw(runs):
     row_inches = max(_ROW_INCHES, 0.05 * len(side) + 0.06)
     figure, grid = style.new_figure(1.2 + row_inches * max(len(rows), 6), columns=columns,
                                     sharey=True)
-    looks = [style.Look(colour, marker, "none", fill) for colour, marker, fill in _LOOKS]
+    looks = [style.Look(colour or style.page().ink, marker, "none", fill)
+             for colour, marker, fill in _LOOKS]
     # Machines share a row from top to bottom, in the order of the legend.
     offsets = [0.68 * ((index + 0.5) / len(side) - 0.5) for index in range(len(side))]
 
@@ -207,7 +209,7 @@ def draw(runs):
         axes.tick_params(axis="y", length=0)
         axes.yaxis.set_minor_locator(ticker.NullLocator())
         for index in range(1, len(rows), 2):
-            axes.axhspan(index - 0.5, index + 0.5, color="#f3f3f3", linewidth=0, zorder=0)
+            axes.axhspan(index - 0.5, index + 0.5, color=style.page().band, linewidth=0, zorder=0)
     best = {machine.name: sorted({machine.best[q]["target"] for f in asked.values()
                                   for q in f.values()}, key=selection.target_rank, reverse=True)
             for machine in side}

@@ -93,7 +93,7 @@ def save(figure, folder, name, file_format, metadata):
     target = folder / f"{name}.{file_format}"
     try:
         with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=file_format, dpi=style.DPI, metadata=metadata)
+            figure.savefig(file, format=file_format, dpi=figure.page.dpi, metadata=metadata)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)

@@ -99,29 +99,40 @@ def draw(run):
               for name, curves in run.theory.fillna({"filter": ""}).groupby("filter")}
     drawn = []
     for name in [*sorted(measured_handles), ""]:
-        handles += reversed(measured_handles.get(name, []))
-        for index, (_, curve) in enumerate(theory.get(name, [])):
-            colour = colours[name] if name else style.GREY
+        points_handles = measured_handles.get(name, [])[::-1]
+        curves = theory.get(name, [])
+        # Most filters have one kind of points and one line, which then share their line here.
+        shared = len(points_handles) == len(curves) == 1
+        handles += points_handles
+        for index, (_, curve) in enumerate(curves):
+            colour = colours[name] if name else style.page().grey
             curve = curve.sort_values("bits_per_key")
             label = style.printable(("theory: " if name else "bound: ") + curve["label"].iloc[0],
                                     style.MAX_LABEL)
             turn = max(index, sum(_coincide(curve, other) for other in drawn))
             drawn.append(curve)
-            line, = axes.plot(curve["bits_per_key"], curve["fpr"], color=colour, linewidth=1.1,
+            line, = axes.plot(curve["bits_per_key"], curve["fpr"], color=colour,
+                              linewidth=1.1 * style.page().line,
                               linestyle=style.THEORY_STYLES[turn % len(style.THEORY_STYLES)]
                               if name else (0, (1, 2)),
                               label=label, zorder=2, gid=f"theory:{name}")
-            handles.append(line)
+            if shared:
+                points_handles[0].set_linestyle(line.get_linestyle())
+                points_handles[0].set_linewidth(line.get_linewidth())
+            else:
+                handles.append(line)
             seen = curve[curve["bits_per_key"].between(*limits)]
             shown_fpr += [*seen["fpr"]]
+    if theory:
+        handles.append(style.note_handle("markers: measured; lines: theory"))
     if (points["fpr_measured"] == 0).any():
-        handles.append(style.note_handle("arrow: no false positive seen,"))
-        handles.append(style.note_handle("upper limit 3/queries"))
+        handles.append(style.note_handle("arrow: no false positive seen,\nupper limit 3/queries"))
 
     style.log_axis(axes.yaxis, shown_fpr)
     axes.set_xlim(*limits)
     axes.set_ylabel("FPR")
-    ratio_axes.axhline(1, color=style.GREY, linewidth=0.8, zorder=1)
+    ratio_axes.axhline(1, color=style.page().grey, linewidth=0.8 * style.page().line,
+                       zorder=1)
     known = points[(points["false_positives"] >= _ENOUGH_FALSE_POSITIVES)
                    & (points["fpr_expected"] > 0)]
     ends = numpy.concatenate([[0.95, 1.05], *(known[c] / known["fpr_expected"] for c in (

@@ -33,12 +33,13 @@ def draw(run):
     points = selection.representatives(
         selection.best_target(selection.lookups(run), run.best_target))
     filters = selection.filters_only(points)
-    key_counts = selection.spread(filters["keys"], _MOST_PANELS)
+    shares = filters.groupby(["keys", "filter", "params"])["negative_share"].nunique()
+    key_counts = selection.spread(shares[shares >= 2].index.get_level_values("keys"), _MOST_PANELS)
     figure, axes_grid = style.new_figure(3.7, columns=len(key_counts), sharex=True, sharey=True)
     handles, times, ends = {}, [], []
     for axes, keys in zip(axes_grid[0], key_counts):
         here = points[points["keys"] == keys]
-        axes.set_title(f"{style.count(keys)} keys", loc="left")
+        style.panel_title(axes, f"{style.count(keys)} keys")
         for name, variant, rows in selection.series(selection.baselines_only(here)):
             look = looks[name, variant]
             rows = rows.sort_values("negative_share")

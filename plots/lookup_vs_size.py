@@ -58,7 +58,7 @@ def draw(run):
     data_caches = [c.size_bytes for c in run.caches if c.type.lower() != "instruction"]
     high = max([high, 16 * low, *(2 * size for size in sorted(data_caches)[:1])])
     for axes, (title, points) in zip(axes_grid[0], panels):
-        axes.set_title(style.printable(title), loc="left", pad=21)
+        style.panel_title(axes, title, above_caches=True)
         for name, variant, rows in selection.series(selection.baselines_only(points)):
             look = looks[name, variant]
             rows = rows.sort_values("size_bytes")

@@ -102,8 +102,9 @@ def draw(run):
             if len(front) > 1:
                 has_front = True
                 x, y = zip(*front)
-                axes.plot(x, y, drawstyle="steps-post", color=style.LIGHT_GREY, linewidth=3.5,
-                          solid_joinstyle="round", solid_capstyle="round", zorder=1, gid="front")
+                axes.plot(x, y, drawstyle="steps-post", color=style.page().light_grey,
+                          linewidth=3.5 * style.page().line, solid_joinstyle="round",
+                          solid_capstyle="round", zorder=1, gid="front")
             for name, variant, values, own_fpr in entries:
                 look = looks[name, variant]
                 style.times(axes, [values["bits_per_key"]], values.to_frame().T, look, line=False,
@@ -114,8 +115,9 @@ def draw(run):
                     axes.annotate(f"{100 * own_fpr:.2g} %", (values["bits_per_key"],
                                                             values["ns_per_op"]),
                                   xytext=(0, 6), textcoords="offset points", ha="center",
-                                  fontsize=6.5, color=style.GREY, zorder=4, bbox={
-                                      "facecolor": "white", "edgecolor": "none", "pad": 0.6})
+                                  fontsize=style.page().small, color=style.page().grey, zorder=4,
+                                  bbox={"facecolor": style.page().background,
+                                        "edgecolor": "none", "pad": 0.6})
                 times.append(values["ns_per_op"])
                 ends += [values["ns_per_op_low"], values["ns_per_op_high"]]
                 shown_bits[target_fpr].append(values["bits_per_key"])
@@ -141,8 +143,9 @@ def draw(run):
         for axes in axes_grid[:, column]:
             axes.set_xlim(min(bits) - air, max(bits) + air)
             if bound:
-                line = axes.axvline(bound, color=style.GREY, linewidth=1.0, linestyle=(0, (1, 2)),
-                                    zorder=1, gid="bound", label="bound: log2(1/FPR)")
+                line = axes.axvline(bound, color=style.page().grey, linewidth=style.page().line,
+                                    linestyle=(0, (1, 2)), zorder=1, gid="bound",
+                                    label="bound: log2(1/FPR)")
                 if len(legend) == len(handles):
                     legend.append(line)
         axes_grid[-1][column].set_xlabel("bits per key")

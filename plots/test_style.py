@@ -103,7 +103,7 @@ def test_the_users_matplotlibrc_does_not_count(tmp_path):
                "print(m.rcParams['font.size'], m.rcParams['axes.facecolor'], m.get_backend())")
     result = subprocess.run([sys.executable, "-c", program], cwd=_ROOT, text=True, check=True,
                             capture_output=True, env={"MPLCONFIGDIR": str(tmp_path)})
-    assert result.stdout.lower().split() == ["8.0", "white", "agg"]
+    assert result.stdout.lower().split() == ["8.0", "#ffffff", "agg"]
 
 
 def test_the_order_of_legends_puts_the_floor_last():
