@@ -19,8 +19,8 @@ import sys
 import tempfile
 
 from plots import command
-from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, load, lookup_vs_negatives,
-                   lookup_vs_size, space_vs_speed, style)
+from plots import (block_reads, build_vs_keys, construction, cpu_vs_cpu, double_hashing,
+                   fpr_vs_bits, load, lookup_vs_negatives, lookup_vs_size, space_vs_speed, style)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here.
@@ -30,6 +30,9 @@ FIGURES = (
     build_vs_keys,
     lookup_vs_negatives,
     space_vs_speed,
+    double_hashing,
+    construction,
+    block_reads,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.
 ACROSS = (

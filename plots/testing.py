@@ -22,6 +22,9 @@ MACHINE = "example-cpu-0a1b2c3d"
 CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 512 << 10),
           (3, "unified", 32 << 20))
 
+# What a figure shows of the full run, if it is not all of FILTERS.
+SHOWN = {"construction": ("cuckoo", "ribbon"), "double_hashing": ("classic_bloom", "km_bloom")}
+
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
              "cuckoo": 25.0}
 _SIMD = {"scalar": 1.0, "sse4": 0.7, "avx2": 0.45, "avx3": 0.3}
@@ -89,6 +92,24 @@ def _lookup_ns(name, params, size_bytes, share, target):
     return lines * floor + work * _SIMD[target] + (0.5 * share if name == "cuckoo" else 0)
 
 
+def _slots_per_key(name, params, keys):
+    """None for filters without slots."""
+    if name == "ribbon":
+        return (1.04 if params.get("width") == "64" else 1.02) + 0.01 * math.log10(keys) + 8 / keys
+    return 1 / 0.95 + 4 / keys if name == "cuckoo" else None
+
+
+def _construction(name, params, keys):
+    """How three builds went, in fields of summary.json."""
+    slots = _slots_per_key(name, params, keys)
+    attempts = {"builds": 3, "failed_builds": 0, "median": 1, "mean": 1, "max": 1}
+    if name == "ribbon":
+        attempts |= {"mean": 4 / 3, "max": 2}
+    return {"slots_per_key": slots, "build_attempts": attempts,
+            "peak_build_bytes_per_key": 24.0 if name == "ribbon" else 2.0} | (
+                {} if slots else {"slots_per_key_reason": "the filter does not count slots"})
+
+
 def _identity(point):
     text = json.dumps(point, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -109,6 +130,10 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
              "filter_digest": [], "answers_digest": []} | build_reason
     if bits is not None:
         entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
+        entry |= _construction(name, params, keys)
+    elif status == "build_failed":
+        entry["build_attempts"] = {"builds": 0, "failed_builds": 3, "median": None, "mean": None,
+                                   "max": None, "reason": "no build succeeded"}
     if ns is not None:
         entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
                               "min": 0.95 * ns}
@@ -198,7 +223,28 @@ def make_theory(filters=FILTERS):
             curves.append({"filter": name, "label": label, "source": "synthetic", "points": points})
     curves.append({"filter": None, "label": "log2(1/FPR)", "source": "synthetic",
                    "points": [{"bits_per_key": b, "fpr": 2.0 ** -b} for b in grid]})
-    return {"schema": "filterbench/theory/1", "curves": curves}
+    theory = {"schema": "filterbench/theory/1", "curves": curves,
+              "block_reads": [{"key": key, "label": f"key {key}", "source": "synthetic", "points": [
+                  {"candidate_files": n, "certain_reads": certain, "reads_per_fpr": n - certain}
+                  for n in range(1, 41)]} for key, certain in (("absent", 0), ("deepest", 1))]}
+    small = [(name, params, label, cost) for name, params, label, cost in (
+        ("classic_bloom", {}, "independent", 0), (None, {}, "any step", 300),
+        ("km_bloom", {"probing": "plain"}, "no step that returns", 100),
+        ("km_bloom", {"probing": "enhanced"}, "enhanced, first order", 20))
+             if name is None or name in filters]
+    if {"classic_bloom", "km_bloom"} <= set(filters):
+        theory["small_tables"] = [
+            {"filter": name, "params": {"bits_per_key": 10.0, "k": 7} | params, "label": label,
+             "source": "synthetic", "points": [
+                 {"bits": 10 * n, "keys": n, "fpr": min(1.0, 0.0085 * (1 + cost / (10 * n)))}
+                 for n in (13, 26, 51, 102, 205, 410, 819, 1638, 3277, 6554)]}
+            for name, params, label, cost in small]
+    slots = [{"filter": name, "params": params, "label": name, "source": "synthetic", "points": [
+        {"keys": n, "slots_per_key": _slots_per_key(name, params, n)}
+        for n in (10 ** e for e in range(4, 9))]}
+             for name in filters for params in _params(name, 10.0)
+             if _slots_per_key(name, params, 10)]
+    return theory | ({"slots_per_key": slots} if slots else {})
 
 
 def on_machine(points, *, times=None, vectors=1.0, everything=1.0):
@@ -253,6 +299,12 @@ def _digest(entry, what):
                       if name in ("filter", "params", "keys")} | {"digest": what})
 
 
+def _extra(point):
+    if point["filter"] in ("classic_bloom", "km_bloom"):
+        return {"bits": point["keys"] * point["params"].get("bits_per_key", 10.0)}
+    return {}
+
+
 def make_samples(points):
     """One finished sample per point."""
     samples = []
@@ -271,7 +323,8 @@ def make_samples(points):
                 "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
                 "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
                 "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
-                "build_attempts": 1, "extra": {}, "filter_digest": _digest(entry, "filter"),
+                "build_attempts": 1, "extra": _extra(entry["point"]),
+                "filter_digest": _digest(entry, "filter"),
                 "answers_digest": _digest(entry, "answers"), "hash_bits": 64} if time else None,
             "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
             "health": dict.fromkeys(_HEALTH) if time else None})
