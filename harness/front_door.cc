@@ -26,6 +26,9 @@ constexpr PythonCommand kCommands[] = {
     {"merge", "scripts.merge", "Put the shards of a sweep together into one run"},
     {"submit", "scripts.submit", "Run a sweep on a Slurm cluster, in shards"},
     {"figures", "plots.draw", "Draw the figures of runs, for a paper, slides or the screen"},
+    {"advise", "scripts.advise", "Tell which filter costs least for what you ask of it"},
+    {"claims", "scripts.claims", "Check the published claims of the field on what was measured"},
+    {"report", "plots.report.page", "Write what runs found as one page for a browser"},
     {"keep", "scripts.keep", "Keep a run among the reference runs of results/"},
 };
 

@@ -616,6 +616,39 @@ def test_overfill_records_what_is_beyond_the_promise(tmp_path):
     assert "fill" in header.split(",") and "keys_held" in header.split(",")
 
 
+def test_insert_times_the_last_keys_before_a_load(tmp_path):
+    keys, stretch = 100_000, 5_000
+    spec = {**OVERFILL, "sweeps": [{**OVERFILL["sweeps"][0], "keys": keys,
+                                    "modes": ["insert", "overfill"], "fills": [0.02, 1, 1.5]}]}
+    done = filterbench("run", write_spec(tmp_path, spec), "--results", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    run = Path(done.stdout.strip())
+    timed = {}
+    for line in (run / "samples.jsonl").read_text().splitlines():
+        sample = json.loads(line)
+        point, held = sample["point"], sample["filter"]
+        name, fill = point["filter"], point.get("fill")
+        if name == "xor":
+            assert sample["status"] == "skipped" and "takes no single keys" in sample["reason"]
+            continue
+        given = round(fill * keys)
+        assert held["keys_held"] == given or (name, fill) == ("cuckoo", 1.5), sample
+        if point["mode"] == "overfill":
+            operations = held["keys_held"]
+        elif (name, fill) == ("cuckoo", 1.5):
+            assert sample["status"] == "skipped" and not sample["ns_per_op"]
+            assert f"it accepted {held['keys_held']} keys" in sample["reason"]
+            continue
+        else:
+            operations = min(stretch, given)
+        assert sample["status"] == "ok", sample
+        assert sample["operations_per_pass"] == sample["iterations_per_pass"] * operations
+        timed.setdefault((name, fill, sample["round"]), set()).add(held["filter_digest"])
+    # Both modes are about the same filter.
+    assert len(timed) == 6 * TINY["measure"]["rounds"]
+    assert all(len(digests) == 1 for digests in timed.values())
+
+
 @pytest.mark.parametrize("fills", [[0], [-1], [101], ["1"], [1, 1], []])
 def test_fills_that_mean_nothing_are_refused(tmp_path, fills):
     spec = {**OVERFILL, "sweeps": [{**OVERFILL["sweeps"][0], "fills": fills}]}

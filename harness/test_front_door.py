@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
 COMMANDS = {"compare": "scripts.compare", "compare-cpus": "scripts.compare_cpus",
             "merge": "scripts.merge", "submit": "scripts.submit", "keep": "scripts.keep",
-            "figures": "plots.draw"}
+            "figures": "plots.draw", "report": "plots.report.page", "advise": "scripts.advise",
+            "claims": "scripts.claims"}
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
@@ -32,10 +33,13 @@ def tree(tmp_path):
     """A source tree at a path with a blank, whose commands only say how they were called."""
     root = tmp_path / "source tree"
     for module in COMMANDS.values():
-        package, name = module.split(".")
-        (root / package).mkdir(parents=True, exist_ok=True)
-        (root / package / "__init__.py").touch()
-        (root / package / f"{name}.py").write_text(STAND_IN)
+        *packages, name = module.split(".")
+        folder = root
+        for package in packages:
+            folder /= package
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "__init__.py").touch()
+        (folder / f"{name}.py").write_text(STAND_IN)
     return root
 
 

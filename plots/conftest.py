@@ -8,12 +8,28 @@ from plots import load, testing
 @pytest.fixture(scope="session")
 def full_run_path(tmp_path_factory):
     return testing.write_run(tmp_path_factory.mktemp("full") / testing.RUN_NAME,
-                             testing.make_points())
+                             testing.full_points())
 
 
 @pytest.fixture(scope="session")
 def full_run(full_run_path):
     return load.load_run(full_run_path)
+
+
+@pytest.fixture(scope="session")
+def long_run(tmp_path_factory):
+    """As many filters as the catalogue has, one of them with a name that no legend holds."""
+    more = ("a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
+            *(f"filter_{i}" for i in range(28)))
+    points = testing.make_points(
+        filters=testing.FILTERS + more, keys=(1000,), bits_per_key=(8, 16), failing=False,
+        modes=("build", "lookup_batched", "latency", "lookup_reference"), shares=(0.5, 1.0),
+        targets=("scalar", "avx2"))
+    return load.load_run(testing.write_run(
+        tmp_path_factory.mktemp("long") / testing.RUN_NAME,
+        points + testing.make_overfilled(filters=testing.OVERFILLED + more, fills=(1.0, 2.0))
+        + testing.make_filled_points(filters=testing.FILTERS + more, keys=1000, fills=(0.5, 1.0)),
+        manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,8 @@ _ENOUGH_FALSE_POSITIVES = 100
 _COINCIDING = 0.05
 
 
-def _select(run):
+def points_with_fpr(run):
+    """Of each filter and parameters the point with the largest key count."""
     points = selection.filters_only(selection.ok(selection.plain_keys(run.points)))
     points = points[points["fpr_measured"].notna() & points["bits_per_key"].notna()]
     # The same filter is asked in many points (modes, targets, shares): the best-known FPR is kept.
@@ -31,7 +32,7 @@ def _select(run):
 
 
 def gaps(run):
-    points = _select(run)
+    points = points_with_fpr(run)
     found = []
     if points.empty:
         found.append(selection.Gap("no point has an FPR", REMEDY, fatal=True))
@@ -56,7 +57,7 @@ def _coincide(curve, other):
 
 def draw(run):
     selection.require(gaps(run))
-    points = _select(run)
+    points = points_with_fpr(run)
     looks = style.series_looks(run.points)
     figure, ((axes,), (ratio_axes,)) = style.new_figure(
         5.4, rows=2, sharex=True, gridspec_kw={"height_ratios": [3.4, 1]})

@@ -44,8 +44,19 @@ def _first(frame, column):
     return values.iloc[0] if len(values) else math.nan
 
 
-def table(run, everything=False):
-    """The rows as dicts of text by column."""
+def _time(frame, intervals):
+    """The first row's median as text, with its interval if asked for and known."""
+    if frame.empty or math.isnan(frame["ns_per_op"].iloc[0]):
+        return _UNKNOWN
+    row = frame.iloc[0]
+    if not intervals or math.isnan(row["ns_per_op_low"]) or math.isnan(row["ns_per_op_high"]):
+        return number(row["ns_per_op"])
+    return (f"{number(row['ns_per_op'])} [{number(row['ns_per_op_low'])}, "
+            f"{number(row['ns_per_op_high'])}]")
+
+
+def table(run, everything=False, intervals=False):
+    """The rows as dicts of text by column; `intervals`: beside measured times."""
     points = selection.plain_keys(run.points)
     good = selection.ok(points)
     if not everything and not good.empty:
@@ -63,15 +74,15 @@ def table(run, everything=False):
     for (keys, name, params), group in points.groupby(["keys", "filter", "params"]):
         here = selection.ok(group)
         lookups = batched[batched.index.isin(group.index)]
-        by_share = {share: _first(lookups[lookups["negative_share"] == share], "ns_per_op")
+        by_share = {share: _time(lookups[lookups["negative_share"] == share], intervals)
                     for share in (1.0, 0.5, 0.0)}
         fpr = here[here["queries"].notna()].sort_values("queries", ascending=False, kind="stable")
         measured = _first(fpr, "fpr_measured")
-        build = _first(built[built.index.isin(group.index)], "ns_per_op")
-        if math.isnan(build):
-            build = _first(here, "build_ns_per_key")
+        build = _time(built[built.index.isin(group.index)], intervals)
+        if build == _UNKNOWN:
+            build = number(_first(here, "build_ns_per_key"))
         if name in selection.BASELINES:  # setting their table up is no building
-            build = math.nan
+            build = _UNKNOWN
         failed = group[group["status"] != "ok"]
         filler = _UNKNOWN if len(here) or failed.empty else failed["status"].iloc[0]
         rows.append({
@@ -83,9 +94,9 @@ def table(run, everything=False):
             "FPR measured": ("< " + _percent(3 / fpr["queries"].iloc[0])) if measured == 0
                             else _percent(measured),
             "FPR expected": _percent(_first(fpr, "fpr_expected")),
-            "build ns/key": number(build),
-            "lookup 100% neg": filler if filler != _UNKNOWN else number(by_share[1.0]),
-            "50% neg": number(by_share[0.5]), "0% neg": number(by_share[0.0]),
+            "build ns/key": build,
+            "lookup 100% neg": filler if filler != _UNKNOWN else by_share[1.0],
+            "50% neg": by_share[0.5], "0% neg": by_share[0.0],
             "x floor": number(_first(lookups[lookups["negative_share"] == 1.0], "floor_ratio")),
             "_order": (keys, name in selection.BASELINES, name,
                        selection.natural(group["variant"].iloc[0]),

@@ -25,8 +25,10 @@ from plots import selection
 SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory",
             "invalid", "skipped")
-MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill")
-_MODES_WITHOUT_LOOKUPS = ("build", "overfill")
+MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill",
+         "insert")
+_MODES_THAT_FILL = ("overfill", "insert")  # key by key: they always have a fill
+MODES_WITHOUT_LOOKUPS = ("build", *_MODES_THAT_FILL)
 _MODES_OF_THREADS = ("lookup_batched", "lookup_single")
 PAGES = ("4k", "thp", "hugetlb")
 
@@ -46,7 +48,7 @@ _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "pass
                   "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
                   "queries"]
 _SAMPLE_NUMBERS = ["bits_per_key", "table_bits", "false_positives", "queries", "fpr_instance_sd",
-                   "stream_lookups", "huge_page_bytes"]
+                   "stream_lookups", "huge_page_bytes", "slot_load"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
                    "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
 _CURVE_COLUMNS = ["run", "curve", "filter", "label", "source"]
@@ -465,11 +467,11 @@ def _read_point(entry, run, machine):
             row[f"attempts_{name}"] = attempts.field(name, float, math.nan, minimum=1)
     if not math.isnan(row["threads"]) and mode not in _MODES_OF_THREADS:
         point.child("threads").fail(f"mode {mode} has one thread")
-    if mode == "overfill" and math.isnan(row["fill"]):
+    if mode in _MODES_THAT_FILL and math.isnan(row["fill"]):
         point.child("fill").fail(f"must be a number in mode {mode}")
     if not math.isnan(row["fill"]):
         row["keys_held"] = min(_whole_numbers(entry, "keys_held"), default=math.nan)
-    if mode not in _MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
+    if mode not in MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
         point.child("negative_share").fail(f"must be a number in mode {mode}")
     if status != "ok" and row["reason"] is None:
         entry.child("reason").fail(f"is missing beside status {status!r}")
@@ -595,7 +597,10 @@ def _read_sample(node, run):
     if held is not None:
         row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
         row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
-        row["table_bits"] = held.object("extra").field("bits", float, math.nan, minimum=0)
+        extra = held.object("extra", optional=True)
+        if extra is not None:  # the size of Bloom filters; of slots, the part that is in use
+            row["table_bits"] = extra.field("bits", float, math.nan, minimum=0)
+            row["slot_load"] = extra.field("load", float, math.nan, minimum=0)
     fpr = node.object("fpr", optional=True)
     if fpr is not None:
         row["false_positives"] = fpr.field("false_positives", int, minimum=0)

@@ -1,21 +1,42 @@
-"""Figure 2: the time of a negative lookup against the filter's bytes, over the machine's floor.
+"""Figure 3: the time of a negative lookup against the filter's bytes, over the machine's floor.
 
-One panel for the best target, one for the plain scalar loop if that was measured too. Of each
-variant the representative parameters are shown (selection.py), one point per key count.
+One panel for batched lookups (throughput) and one for latency (each lookup waits for the one
+before), both on the best target; without latency one for the plain scalar loop, if that was
+measured. Of each variant the representative parameters are shown (selection.py), one point per key
+count; those measured at one key count only are left out where others have three and more. The floor
+is of the same mode and target.
 """
+
+import pandas
 
 from plots import selection, style
 
 NAME = "lookup_vs_size"
 TITLE = "Negative lookups against filter size"
-NEEDS = "points in mode lookup_batched with negative_share 1, at two or more key counts"
+NEEDS = ("points in modes lookup_batched and latency with negative_share 1, at two or more key "
+         "counts")
 REMEDY = ("run a spec with mode lookup_batched and negative_share 1 for several key counts, "
           "such as workloads/specs/quick.json")
 
 
-def _select(run):
-    points = selection.lookups(run, negative_share=1.0)
+LATENCY_REMEDY = ('add "latency" to the modes of the spec, for the filters and for touch_lines, '
+                  "with negative_share 1")
+# Where some filters have so many key counts, a filter with one only says nothing about size.
+_MANY_KEY_COUNTS = 3
+
+
+def _select(run, mode="lookup_batched"):
+    points = selection.ok(selection.plain_keys(run.points))
+    points = points[(points["mode"] == mode) & (points["negative_share"] == 1)]
     return points[(points["size_bytes"] > 0) | (points["filter"] == "hash_only")]
+
+
+def _series(points):
+    """The filters' series that are drawn, and the names of filters that are left out."""
+    found = selection.series(selection.representatives(selection.filters_only(points)))
+    most = max((len(rows) for _, _, rows in found), default=0)
+    shown = [one for one in found if len(one[2]) > 1 or most < _MANY_KEY_COUNTS]
+    return shown, sorted({name for name, _, _ in found} - {name for name, _, _ in shown})
 
 
 def gaps(run):
@@ -26,20 +47,32 @@ def gaps(run):
     found = []
     if filters["keys"].nunique() < 2:
         found.append(selection.Gap("only one key count was measured", REMEDY))
+    _, left_out = _series(selection.best_target(points, run.best_target))
+    if left_out:
+        found.append(selection.Gap(f"only one key count of {', '.join(left_out)}", REMEDY))
     for name in sorted(set(selection.BASELINES) - set(points["filter"])):
         found.append(selection.Gap(f"the floor line {name} is missing",
                                    f"add {name} to the filters of the spec"))
+    latency = _select(run, "latency")
+    if selection.filters_only(latency).empty:
+        found.append(selection.Gap("no latency was measured with absent keys only", LATENCY_REMEDY))
+    elif "touch_lines" not in set(latency["filter"]):
+        found.append(selection.Gap("the floor of latency, touch_lines, is missing", LATENCY_REMEDY))
     if not run.caches:
         found.append(selection.Gap("the manifest has no cache sizes",
                                    "filterbench doctor says why they are unknown"))
     return found
 
 
-def _panels(points, run):
+def _panels(run):
     """(title, points) of each panel."""
+    points = _select(run)
     best = selection.best_target(points, run.best_target)
     filters = selection.filters_only(best)
-    panels = [(style.targets_text(filters), best)]
+    panels = [("throughput (batched)", best)]
+    latency = selection.best_target(_select(run, "latency"), run.best_target)
+    if not selection.filters_only(latency).empty:
+        return panels + [("latency", latency)]
     scalar = points[points["target"] == "scalar"]
     if set(filters["target"]) != {"scalar"} and not selection.filters_only(scalar).empty:
         panels.append(("plain scalar loop", scalar))
@@ -49,10 +82,10 @@ def _panels(points, run):
 def draw(run):
     selection.require(gaps(run))
     looks = style.series_looks(run.points)
-    panels = _panels(_select(run), run)
+    panels = _panels(run)
     figure, axes_grid = style.new_figure(3.7, columns=len(panels), sharex=True, sharey=True)
     handles, times, ends = {}, [], []
-    sizes = selection.filters_only(_select(run))["size_bytes"]
+    sizes = selection.filters_only(pandas.concat([points for _, points in panels]))["size_bytes"]
     low, high = sizes.min() / 2, sizes.max() * 2
     # However small the run, its place below the first cache's size should be seen.
     data_caches = [c.size_bytes for c in run.caches if c.type.lower() != "instruction"]
@@ -76,8 +109,7 @@ def draw(run):
                                  gid=f"floor:{name}:{variant}")
                 times += [*rows["ns_per_op"]]
             handles[name, variant] = style.baseline_handle(name, variant, look)
-        for name, variant, rows in selection.series(
-                selection.representatives(selection.filters_only(points))):
+        for name, variant, rows in _series(points)[0]:
             rows = rows.sort_values("size_bytes")
             style.times(axes, rows["size_bytes"], rows, looks[name, variant], zorder=3,
                         gid=f"measured:{name}:{variant}")
@@ -92,9 +124,11 @@ def draw(run):
     first.set_ylabel("negative lookup (ns/key)")
     style.finish(
         figure, run, TITLE,
-        f"batched lookups, all keys absent; {style.keys_text(_select(run))}",
+        f"all keys absent; {style.targets_text(selection.filters_only(panels[0][1]))}; "
+        f"{style.keys_text(_select(run))}",
         handles=style.in_legend_order(handles), caption=(
             "Medians with their intervals, at the parameters closest to "
             f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key. Size: all bytes that a "
-            "lookup may touch. Floor: touch_lines reads random cache lines, hash_only none."))
+            "lookup may touch. Floor: touch_lines reads random cache lines, hash_only none. "
+            "Latency: each lookup waits for the one before."))
     return figure

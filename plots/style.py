@@ -1,4 +1,6 @@
-"""How every figure looks: colours, markers, sizes, fonts, ticks, legend, footer, file metadata.
+"""How every figure looks: colours, markers, sizes, fonts, ticks, legend, footer, on every page.
+
+A page (theme and width) is one value; on(page) chooses it, page() is asked for it.
 
 Only matplotlib's own fonts are used and a user's matplotlibrc is not, so that the same run gives
 the same figure everywhere. Figures are made without pyplot: nothing that needs a display.
@@ -86,7 +88,11 @@ class Page:
     @property
     def small(self):
         """Text size of notes inside a panel."""
-        return self.size * 6.5 / 8
+        return self._points(6.5 / 8)
+
+    def _points(self, share):
+        # LaTeX's own fonts come in whole sizes.
+        return round(self.size * share) if self.tex else self.size * share
 
     @property
     def is_narrow(self):
@@ -96,8 +102,7 @@ class Page:
     def rc(self):
         """matplotlib's parameters, on top of its defaults."""
         font, _, mathtext = _FONTS[self.family]
-        line, size = self.line, self.size
-        text, ticks = size * 8.5 / 8, size * 7.5 / 8
+        line, size, text, ticks = self.line, *map(self._points, (1, 8.5 / 8, 7.5 / 8))
         return {
             "font.family": [self.family], f"font.{self.family}": [font],
             "mathtext.fontset": mathtext, "font.size": size,
@@ -199,10 +204,11 @@ _KNOWN = {
     "hash_only": ("#8a8a8a", "None"),
     "touch_lines": ("#222222", "None"),
 }
-# For all others: what remains of Okabe and Ito, then colours of Paul Tol's "muted" and of
-# ColorBrewer's "Dark2" that differ from those above.
-_POOL = (("#56B4E9", "P"), ("#332288", "X"), ("#999933", "p"), ("#882255", "*"), ("#44AA99", "h"),
-         ("#DDCC77", "<"), ("#CC6677", ">"), ("#6F4E37", "d"), ("#A6761D", "8"), ("#7B68EE", "H"),
+# For all others: what remains of Okabe and Ito, then colours after Paul Tol's "muted" and
+# ColorBrewer's "Dark2" that differ from those above; the darkest are lighter than there, since they
+# are to be seen on a dark page too.
+_POOL = (("#56B4E9", "P"), ("#6A51C7", "X"), ("#999933", "p"), ("#AA3377", "*"), ("#44AA99", "h"),
+         ("#DDCC77", "<"), ("#CC6677", ">"), ("#8A6347", "d"), ("#A6761D", "8"), ("#9C8CF5", "H"),
          ("#E7298A", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
 _VARIANTS = (("-", "full"), ((0, (4.5, 1.6)), "open"), ((0, (1.2, 1.4)), "left"))
 
@@ -595,7 +601,7 @@ def _legend(figure, handles):
     choices = []
     for columns in range(1, 5):
         text_points = 72 * room / columns - 4.6 * size  # beside the handle and between columns
-        characters = int(text_points / (0.56 * size))
+        characters = int(text_points / ((0.48 if here.tex else 0.56) * size))
         if columns > 1 and (characters < _FEWEST_CHARACTERS or columns > len(handles)):
             break
         _, width, height = make(columns, characters)
@@ -627,7 +633,7 @@ def _head_and_foot(figure):
     """The lines of title and subtitle, and of the footer."""
     here, caption = figure.page, figure.caption
     note = {"fontsize": here.small, "color": here.grey}
-    head = _lines(figure, caption.title, {"fontsize": here.size * 1.25, "weight": "bold"}, 1.44)
+    head = _lines(figure, caption.title, {"fontsize": here.size * 10 / 8, "weight": "bold"}, 1.44)
     if caption.conditions:
         head += _lines(figure, caption.conditions, {"fontsize": here.size, "color": here.grey}, 1.6)
     foot = _lines(figure, caption.reading, note, 1.5)
@@ -737,22 +743,10 @@ class _Together(NamedTuple):
 
 
 def together(runs):
-    """What finish() and metadata() ask of a run, of several."""
+    """What finish() asks of a run, of several."""
     return _Together(", ".join(run.name for run in runs), ", ".join(run.machine for run in runs),
                      ", ".join(run.cpu_brand or "unknown CPU" for run in runs),
                      list(runs))
-
-
-def metadata(run, title, file_format):
-    """What a file says about itself. No date, so that the same run gives the same bytes."""
-    subject = f"filterbench run {run.name}, machine {run.machine}, CPU {run.cpu_brand or 'unknown'}"
-    if file_format == "pdf":
-        return {"Title": title, "Subject": subject, "Keywords": f"filterbench, {run.name}",
-                "Creator": "filterbench plots", "CreationDate": None}
-    if file_format == "png":
-        return {"Title": title, "Description": subject, "Software": "filterbench plots"}
-    return None
-
 
 
 THEORY_STYLES = ("-", (0, (5, 3)), (0, (1.5, 3)), (0, (5, 2, 1, 2)))

@@ -7,10 +7,11 @@ import zlib
 
 import pytest
 
-from plots import draw, testing
+from plots import draw, pictures, style, tex, testing
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _NAMES = [module.NAME for module in draw.FIGURES]
+_BESIDE = ("caption.md", "caption.tex")
 
 
 def _process(*arguments, env=None):
@@ -33,6 +34,11 @@ def run_draw(capsys):
     return run
 
 
+def _written(result):
+    """The pictures and tables that a call names, without captions."""
+    return [pathlib.Path(path) for path in result.stdout.split() if ".caption." not in path]
+
+
 def _snapshot(path):
     return {p.relative_to(path): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
@@ -43,9 +49,9 @@ def test_all_figures_without_display_and_environment(full_run_path, tmp_path):
     assert result.returncode == 0
     assert result.stderr == ""
     assert result.stdout.split() == [str(tmp_path / "figures" / f"{name}.{ending}")
-                                     for name in _NAMES for ending in ("png", "pdf")]
+                                     for name in _NAMES for ending in ("png", "pdf", *_BESIDE)]
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(
-        f"{name}.{ending}" for name in _NAMES for ending in ("png", "pdf"))
+        f"{name}.{ending}" for name in _NAMES for ending in ("png", "pdf", *_BESIDE))
     for name in _NAMES:
         png = (tmp_path / "figures" / f"{name}.png").read_bytes()
         assert png.startswith(b"\x89PNG") and testing.RUN_NAME.encode() in png
@@ -63,13 +69,15 @@ def test_the_default_folder_is_in_the_run_and_nothing_else_changes(tiny_run_path
     assert run_draw(tiny_run_path, "--format", "png").returncode == 0
     after = _snapshot(tiny_run_path.parent)
     new = set(after) - set(before)
-    assert {p.parts[-2] for p in new} == {"figures"} and len(new) == len(_NAMES)
+    assert {p.parts[-2] for p in new} == {"figures"} and len(new) == 3 * len(_NAMES)
     assert all(after[p] == content for p, content in before.items())
 
 
 def test_the_same_run_gives_the_same_bytes(tiny_run_path, tmp_path, run_draw):
+    formats = "png,pdf,svg" + (",pgf" if tex.lacking() is None else "")
     for out in ("a", "b"):
-        result = run_draw(tiny_run_path, "--out", tmp_path / out, "--only", "build_vs_keys")
+        result = run_draw(tiny_run_path, "--out", tmp_path / out, "--only", "build_vs_keys,machine",
+                          "--format", formats)
         assert result.returncode == 0
     assert _snapshot(tmp_path / "a") == _snapshot(tmp_path / "b")
 
@@ -95,7 +103,7 @@ def test_names_in_any_script(tmp_path):
     names = ("\u8fc7\u6ee4\u5668", "_hidden", "cost$per$key", "x" * 200, "tab\tline\nbreak")
     run = testing.write_run(tmp_path / "run", testing.make_points(
         filters=names, bits_per_key=(8, 12, 16), keys=(1000, 10_000), failing=False,
-        modes=("build", "lookup_batched"), targets=("scalar", "avx2")))
+        modes=("build", "lookup_batched", "latency"), targets=("scalar", "avx2")))
     for env in ({}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}):
         result = _process(run, "--format", "png", "--only", "lookup_vs_size", env=env)
         assert (result.returncode, result.stderr) == (0, "")
@@ -107,7 +115,7 @@ def test_two_jobs_at_once(tiny_run_path):
                              stderr=subprocess.DEVNULL) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
     assert sorted(p.name for p in (tiny_run_path / "figures").iterdir()) == sorted(
-        f"{name}.png" for name in _NAMES)
+        f"{name}.{ending}" for name in _NAMES for ending in ("png", *_BESIDE))
 
 
 def _without_builds(path):
@@ -116,22 +124,27 @@ def _without_builds(path):
         modes=("lookup_batched",)))
 
 
-def test_a_lack_is_said_and_fails_only_what_was_asked_for_by_name(tmp_path, run_draw):
+def test_a_lack_is_said_and_is_a_failure_unless_allowed(tmp_path, run_draw):
     run = _without_builds(tmp_path / "run")
     result = run_draw(run, "--format", "png")
-    assert result.returncode == 0
+    assert result.returncode == draw.EXIT_INCOMPLETE
     assert "build_vs_keys: no point in mode build (not drawn); to measure it: run a spec" in (
         result.stderr)
+    assert all(line.startswith("filterbench figures: ") for line in result.stderr.splitlines())
     assert not (run / "figures" / "build_vs_keys.png").exists()
+    assert (run / "figures" / "fpr_vs_bits.png").exists()
+    assert run_draw(run, "--format", "png", "--allow-missing").returncode == 0
     result = run_draw(run, "--format", "png", "--only", "build_vs_keys", "--only", "fpr_vs_bits")
     assert result.returncode == draw.EXIT_INCOMPLETE
-    assert result.stdout.split() == [str(run / "figures" / "fpr_vs_bits.png")]
+    assert _written(result) == [run / "figures" / "fpr_vs_bits.png"]
+    assert run_draw(run, "--format", "png", "--only", "fpr_vs_bits").returncode == 0
 
 
 def test_no_figure_at_all_is_a_failure(tmp_path, run_draw):
     run = testing.write_run(tmp_path / "run", [])
-    result = run_draw(run)
-    assert result.returncode == draw.EXIT_INCOMPLETE and result.stdout == ""
+    for option in ([], ["--allow-missing"]):
+        result = run_draw(run, *option)
+        assert result.returncode == draw.EXIT_INCOMPLETE and result.stdout == ""
     assert all(name in result.stderr for name in _NAMES)
 
 
@@ -149,7 +162,7 @@ def test_wrong_names_get_the_valid_ones(tiny_run_path, arguments, says, run_draw
 def test_a_run_that_cannot_be_read_is_named(tmp_path, run_draw):
     result = run_draw(tmp_path / "nowhere")
     assert result.returncode == draw.EXIT_USAGE
-    assert result.stderr == f"plots.draw: {tmp_path}/nowhere: is not a run directory\n"
+    assert result.stderr == f"filterbench figures: {tmp_path}/nowhere: is not a run directory\n"
 
 
 def test_an_incomplete_run_is_drawn_and_said(tiny_run_path, run_draw):
@@ -175,17 +188,70 @@ def test_links_do_not_lead_out_of_the_folder(tiny_run_path, tmp_path, run_draw):
     assert not (tiny_run_path / "figures" / "build_vs_keys.png").is_symlink()
 
 
-def test_several_runs_with_one_folder_get_one_each(tiny_run_path, tmp_path, run_draw):
-    other = tmp_path / "other"
-    shutil.copytree(tiny_run_path, other)
-    for name in ("manifest.json", "summary.json"):
-        text = (other / name).read_text().replace(testing.RUN_NAME, "second")
-        (other / name).write_text(text)
-    result = run_draw(tiny_run_path, other, "--out", tmp_path / "out", "--only", "build_vs_keys",
-                  "--format", "png")
+def _named(path, run, machine=testing.MACHINE, **options):
+    """A run of that name and machine."""
+    points = testing.make_points(**{"failing": False, "keys": (1000, 10_000)} | options)
+    return testing.write_run(path / run, points,
+                             manifest=testing.make_manifest(run=run, machine=machine))
+
+
+def test_of_several_runs_each_figure_is_of_the_one_that_shows_most_of_it(tmp_path, run_draw):
+    """The first run has more filters, the second more builds and is newer, the third is newest and
+    has least."""
+    wide = _named(tmp_path, "a-wide", modes=("lookup_batched",), bits_per_key=(8, 16))
+    builds = _named(tmp_path, "b-builds", filters=("cuckoo", "ribbon"), modes=("build",),
+                    bits_per_key=(8, 10, 12), keys=(1000, 2000, 4000))
+    least = _named(tmp_path, "c-least", filters=("cuckoo",), modes=("build", "lookup_batched"),
+                   bits_per_key=(8,), keys=(1000,))
+    result = run_draw(least, wide, builds, "--out", tmp_path / "out", "--format", "png")
     assert result.returncode == 0
-    assert result.stdout.split() == [str(tmp_path / "out" / name / "build_vs_keys.png")
-                                     for name in (testing.RUN_NAME, "second")]
+    shown = {p.name.split(".")[0]: re.search(r"run ([^,\s]+)", p.read_text())[1]
+             for p in (tmp_path / "out").glob("*.caption.tex")}
+    assert shown == {name: "b-builds" if name == "build_vs_keys" else "a-wide" for name in shown}
+    assert set(shown) == set(_NAMES)
+
+
+def test_of_equal_runs_the_newest_is_drawn(tmp_path, run_draw):
+    runs = [_named(tmp_path, name, filters=("cuckoo",)) for name in ("2026b", "2026a")]
+    assert run_draw(*runs, "--out", tmp_path / "out", "--only", "build_vs_keys").returncode == 0
+    assert b"2026b" in (tmp_path / "out" / "build_vs_keys.png").read_bytes()
+
+
+def test_several_runs_need_a_folder(tmp_path, run_draw):
+    runs = [_named(tmp_path, name, filters=("cuckoo",)) for name in ("a", "b")]
+    result = run_draw(*runs)
+    assert result.returncode == draw.EXIT_USAGE and "--out" in result.stderr
+    assert not (runs[0] / "figures").exists()
+
+
+def test_what_no_run_has_is_said_once(tmp_path, run_draw):
+    runs = [_named(tmp_path, name, modes=("lookup_batched",)) for name in ("a", "b")]
+    result = run_draw(*runs, "--out", tmp_path / "out", "--only", "build_vs_keys")
+    assert result.returncode == draw.EXIT_INCOMPLETE
+    assert result.stderr.count("no point in mode build (not drawn)") == 1
+
+
+def test_each_machine_has_its_folder_and_figures_across_them_lie_above(tmp_path, run_draw):
+    runs = [_named(tmp_path, name, machine=f"cpu-{name}", bits_per_key=(8, 10)) for name in "ab"]
+    result = run_draw(*runs, "--out", tmp_path / "out", "--format", "png")
+    assert result.returncode == 0
+    out = tmp_path / "out"
+    assert _written(result) == [out / f"{module.NAME}.png" for module in draw.ACROSS] + [
+        out / f"cpu-{name}" / f"{figure}.png" for name in "ab" for figure in _NAMES]
+
+
+def test_a_machine_name_cannot_lead_out_of_the_folder(tmp_path, run_draw):
+    runs = [_named(tmp_path, "a"), _named(tmp_path, "b", machine="../escaped")]
+    result = run_draw(*runs, "--out", tmp_path / "out")
+    assert result.returncode == draw.EXIT_USAGE and "no name of a directory" in result.stderr
+
+
+def test_the_list_needs_no_run(run_draw):
+    result = run_draw("--list")
+    assert result.returncode == 0
+    for entry in (*draw.FIGURES, *draw.ACROSS, *draw.tables.TABLES):
+        assert f"  {entry.NAME} " in result.stdout and entry.NEEDS in result.stdout
+    assert run_draw().returncode == draw.EXIT_USAGE
 
 
 def test_a_run_name_cannot_lead_out_of_the_folder(tiny_run_path, tmp_path, run_draw):
@@ -220,3 +286,112 @@ def test_help_names_every_figure(run_draw):
     assert result.returncode == 0
     for module in draw.FIGURES:
         assert module.NAME in result.stdout and module.NEEDS in result.stdout
+
+
+_needs_latex = pytest.mark.skipif(tex.lacking() is not None, reason="LaTeX is not installed: "
+                                  f"{tex.PACKAGES}")
+
+
+@pytest.mark.parametrize("width", ["column", "text"])
+def test_a_pdf_is_as_wide_as_it_is_told(tiny_run_path, tmp_path, run_draw, width):
+    assert run_draw(tiny_run_path, "--only", "build_vs_keys", "--theme", "paper", "--width", width,
+                    "--format", "pdf", "--out", tmp_path / "out").returncode == 0
+    pdf = (tmp_path / "out" / "build_vs_keys.pdf").read_bytes()
+    x0, _, x1, _ = map(float, re.search(rb"/MediaBox \[ ([\d. ]+) \]", pdf)[1].split())
+    assert x1 - x0 == pytest.approx(72 * {"column": 3.3, "text": 7.0}[width], abs=0.01)
+    assert b"/FontFile2" in pdf and b"/Type3" not in pdf
+    assert set(re.findall(rb"/BaseFont /(?:[A-Z]{6}\+)?([A-Za-z-]+)", pdf)) == {b"DejaVuSerif"}
+
+
+def test_every_file_says_what_it_is_of(tiny_run_path, tmp_path, run_draw):
+    out = tmp_path / "out"
+    formats = "png,pdf,svg" + (",pgf" if tex.lacking() is None else "")
+    assert run_draw(tiny_run_path, "--only", "build_vs_keys", "--format", formats, "--theme",
+                    "slides", "--out", out).returncode == 0
+    for file in out.iterdir():
+        content = file.read_bytes()
+        for part in (testing.RUN_NAME, testing.MACHINE, "0123456789ab", "Example CPU 9000"):
+            assert part.encode() in content, (file.name, part)
+    svg = (out / "build_vs_keys.svg").read_text()
+    assert "<dc:title>Building against the number of keys" in svg and "dc:subject" in svg
+    assert "<image" not in svg
+    pdf = (out / "build_vs_keys.pdf").read_bytes()
+    assert re.search(rb"/Title|/Subject|/Keywords", pdf)
+
+
+def test_without_latex_pgf_is_refused_with_a_remedy_and_the_rest_is_written(
+        tiny_run_path, tmp_path, run_draw, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run_draw(tiny_run_path, "--only", "build_vs_keys", "--theme", "paper")
+    assert result.returncode == draw.EXIT_INCOMPLETE
+    assert "apt-get install" in result.stderr and "texlive-latex-base" in result.stderr
+    assert [path.suffix for path in _written(result)] == [".pdf", ".png"]
+
+
+@_needs_latex
+def test_latex_takes_figures_captions_and_tables_as_they_are(full_run_path, tmp_path):
+    """All of them in one document with no packages but those that are asked for."""
+    out = tmp_path / "out"
+    result = _process(full_run_path, "--theme", "paper", "--format", "pgf", "--out", out)
+    assert (result.returncode, result.stderr) == (0, "")
+    for name in _NAMES:
+        text = (out / f"{name}.pgf").read_text(encoding="ascii")
+        assert "\\pgfpathrectangle{\\pgfpointorigin}{\\pgfqpoint{3.300000in}" in text
+        assert "\\pgfimage" not in text and "\\includegraphics" not in text
+    _compile(out, [*(rf"\begin{{figure}}\fbox{{\input{{{name}.pgf}}}}\input{{{name}.caption}}"
+                     rf"\end{{figure}}\clearpage" for name in _NAMES),
+                   r"\input{headline}",
+                   *(rf"\begin{{table}}\input{{{name}}}\end{{table}}"
+                     for name in ("filters", "machine"))])
+    for name in ("headline", "filters", "machine"):
+        assert testing.RUN_NAME in (out / f"{name}.md").read_text()
+
+
+@_needs_latex
+def test_names_in_any_script_compile(tmp_path):
+    names = ("\u8fc7\u6ee4\u5668", "_hidden", "cost$per$key", "50%_{of}~\\it#&^x<|>\"", "x" * 200)
+    run = testing.write_run(tmp_path / "run", testing.make_points(
+        filters=names, bits_per_key=(8, 12, 16), keys=(1000, 1_000_000), failing=False,
+        modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
+        manifest=testing.make_manifest(cpu_brand="CPU 100 % & #1 \u03b1_{x} \\relax"))
+    out = tmp_path / "out"
+    result = _process(run, "--theme", "paper", "--format", "pgf", "--out", out, "--only",
+                      "build_vs_keys,filters,headline,machine")
+    assert result.returncode == 0, result.stderr
+    _compile(out, [r"\begin{figure}\input{build_vs_keys.pgf}\input{build_vs_keys.caption}",
+                   r"\end{figure}", r"\input{headline}", r"\begin{table}\input{filters}",
+                   r"\input{machine}\end{table}"])
+
+
+def _compile(folder, lines):
+    (folder / "paper.tex").write_text("\n".join([
+        r"\documentclass{article}", r"\usepackage{pgf,booktabs,longtable}", r"\begin{document}",
+        *lines, r"\end{document}"]))
+    result = subprocess.run(
+        [tex.PROGRAM, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper"],
+        cwd=folder, text=True, capture_output=True, errors="replace")
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert (folder / "paper.pdf").stat().st_size > 10_000
+
+
+@_needs_latex
+def test_pgf_has_no_overlaps_in_the_fonts_of_latex(full_run):
+    for module in draw.FIGURES[:2]:
+        with style.on(style.make_page("paper", "column", for_tex=True)):
+            assert pictures.faults(module.draw(full_run)) == []
+
+
+def test_a_folder_that_is_read_only_as_home_and_as_place_to_be_is_no_matter(
+        tiny_run_path, tmp_path):
+    """Root may write anywhere, so the folders are not there at all for it."""
+    out, gone = tmp_path / "out", tmp_path / "gone"
+    program = ("import os, sys\nos.mkdir(sys.argv[1])\nos.chdir(sys.argv[1])\n"
+               "os.rmdir(sys.argv[1])\nsys.path.insert(0, sys.argv[2])\n"
+               "from plots import draw\nsys.exit(draw.main(sys.argv[3:]))")
+    result = subprocess.run(
+        [sys.executable, "-c", program, gone, _ROOT, tiny_run_path, "--only", "build_vs_keys",
+         "--out", out, "--theme", "paper"], text=True, capture_output=True, cwd=tmp_path,
+        env={"HOME": str(gone)})
+    assert result.returncode == (0 if tex.lacking() is None else draw.EXIT_INCOMPLETE), (
+        result.stderr)
+    assert (out / "build_vs_keys.pdf").exists()

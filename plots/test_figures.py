@@ -5,8 +5,8 @@ import math
 import numpy
 import pytest
 
-from plots import (block_reads, double_hashing, draw, fpr_vs_bits, load, lookup_vs_size, selection,
-                   space_vs_speed, testing)
+from plots import (block_reads, caption, double_hashing, draw, fpr_vs_bits, load, lookup_vs_size,
+                   pictures, selection, space_vs_speed, style, testing)
 
 
 def _lines(figure, prefix):
@@ -38,8 +38,10 @@ def test_every_figure_shows_every_filter(module, full_run, drawn):
             other.get_xlabel() for other in figure.axes if other is not axes)
     text = " ".join(t.get_text() for t in figure.texts)
     assert full_run.name in text and full_run.cpu_brand in text
-    labels = [t.get_text() for t in figure.legends[0].get_texts()]
+    labels = [t.get_text().replace("\n", " ") for t in figure.legends[0].get_texts()]
     assert len(labels) == len(set(labels))
+    for axes in figure.axes:  # where each filter has a row of its own
+        labels += [t.get_text() for t in axes.get_yticklabels()]
     for name in shown:
         wanted = [name] if name != "ribbon" else ["ribbon, width=64", "ribbon, width=128"]
         assert all(any(label.startswith(want) for label in labels) for want in wanted)
@@ -55,30 +57,50 @@ def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
     assert _lines(figure, "measured:")
 
 
+# A dark page has the layout of the screen's.
+PAGES = [(theme, width) for theme in ("screen", "paper", "slides") for width in style.WIDTHS] + [
+    ("dark", "column")]
+
+
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
-@pytest.mark.parametrize("name", ["full", "long"])
-def test_nothing_overlaps_and_nothing_leaves_the_page(module, name, drawn, make_run):
-    if name == "full":
-        figure = drawn(module)
-    else:
-        figure = module.draw(make_run(testing.make_points(
-            filters=(*testing.FILTERS, "a_filter_whose_name_has_no_end_and_still_goes_on_" * 3,
-                     *(f"filter_{i}" for i in range(12))), bits_per_key=(8, 10, 16),
-            keys=(1000, 2000) if module is double_hashing else (1000,), failing=False,
-            modes=("build", "lookup_batched"), targets=("scalar", "avx2")),
-            manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
-    renderer = figure.canvas.get_renderer()
-    page = figure.bbox
-    legend = figure.legends[0].get_window_extent(renderer)
-    boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
-    texts = [text.get_window_extent(renderer) for text in figure.texts]
-    for box in [legend, *boxes, *texts]:
-        assert box.x0 >= page.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 and box.y1 <= page.y1
-    separate = [legend, *boxes, *texts]
-    for i, a in enumerate(separate):
-        for b in separate[:i]:
-            assert not a.overlaps(b) or min(a.x1, b.x1) - max(a.x0, b.x0) < 1 or (
-                min(a.y1, b.y1) - max(a.y0, b.y0) < 1)
+@pytest.mark.parametrize("page", PAGES, ids="-".join)
+def test_nothing_overlaps_and_nothing_leaves_the_page(module, page, full_run):
+    with style.on(style.make_page(*page)) as chosen:
+        figure = module.draw(full_run)
+        assert figure.get_figwidth() == chosen.width_inches
+        assert pictures.faults(figure) == []
+        assert pictures.alike_in_grey(figure) == []
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("page", [("screen", "screen"), ("paper", "column"), ("slides", "text"),
+                                  ("dark", "column")], ids="-".join)
+def test_long_names_have_room_too(module, page, long_run):
+    with style.on(style.make_page(*page)):
+        assert pictures.faults(module.draw(long_run)) == []
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+def test_filters_look_the_same_on_every_page(module, full_run, drawn):
+    def looks(figure):
+        return {line.get_gid(): (line.get_color(), str(line.get_marker()))
+                for axes in figure.axes for line in axes.lines
+                if (line.get_gid() or "").startswith(("measured:", "upper_limit:"))}
+    for theme in ("paper", "dark"):
+        with style.on(style.make_page(theme)):
+            assert looks(module.draw(full_run)) == looks(drawn(module))
+
+
+@pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
+@pytest.mark.parametrize("theme", ["paper", "slides"])
+def test_what_a_picture_does_not_say_is_in_its_caption(module, theme, full_run):
+    with style.on(style.make_page(theme)):
+        figure = module.draw(full_run)
+    assert figure.texts == []
+    title, text = caption.sentences(figure.caption)
+    assert title == module.TITLE + "."
+    assert all(sentence[0].isupper() and sentence[-1] == "." for sentence in text)
+    assert any(full_run.name in sentence and full_run.cpu_brand in sentence for sentence in text)
 
 
 def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):
@@ -129,9 +151,11 @@ def test_sizes_times_caches_and_floor_of_figure_2(full_run, drawn):
     points = full_run.points
     rows = points[(points["filter"] == "blocked_bloom") & (points["mode"] == "lookup_batched")
                   & (points["negative_share"] == 1) & (points["param.bits_per_key"] == 10.0)]
-    for panel, target in ((0, "avx2"), (1, "scalar")):
+    latency = points[(points["filter"] == "blocked_bloom") & (points["mode"] == "latency")
+                     & (points["param.bits_per_key"] == 10.0)]
+    for panel, of_panel in ((0, rows), (1, latency)):
         _, x, y = _lines(figure, "measured:blocked_bloom:")["measured:blocked_bloom:"][panel]
-        want = rows[rows["target"] == target].sort_values("size_bytes")
+        want = of_panel[of_panel["target"] == "avx2"].sort_values("size_bytes")
         assert list(x) == list(want["size_bytes"]) and list(y) == list(want["ns_per_op"])
     caches = {x[0] for series in _lines(figure, "cache:").values() for _, x, _ in series}
     assert caches == {32 << 10, 512 << 10, 32 << 20}
@@ -158,10 +182,17 @@ def test_the_front_and_the_bound_of_figure_5(drawn):
     ("build_vs_keys", {"modes": ("lookup_batched",)}, "mode build"),
     ("lookup_vs_negatives", {"shares": (1.0,)}, "one share of negatives"),
     ("lookup_vs_negatives", {"modes": ("lookup_single",)}, "mode lookup_batched"),
+    ("overhead_vs_fpr", {"filters": ()}, "no point has an FPR"),
+    ("winner_map", {"shares": (0.0,)}, "two filters"),
+    ("winner_map", {"filters": ("ribbon",)}, "two filters"),
+    ("fpr_vs_overfill", {}, "mode overfill"),
+    ("simd_gain", {"targets": ("avx2",)}, "measured with vectors"),
+    ("simd_gain", {"filters": ("km_bloom",), "modes": ("lookup_reference",)}, "with vectors"),
     ("block_reads", {"filters": ("touch_lines",)}, "no point has an FPR"),
     ("construction", {"modes": ("lookup_batched",)}, "slots and attempts"),
     ("double_hashing", {"bits_per_key": (8,)}, "several sizes"),
     ("space_vs_speed", {"bits_per_key": (4,), "filters": ("classic_bloom",)}, "near an FPR"),
+    ("speed_vs_load", {}, "two loads"),
 ])
 def test_missing_data_is_said_with_how_to_measure_it(module, points, lack, make_run):
     module, = (m for m in draw.FIGURES if m.NAME == module)

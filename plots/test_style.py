@@ -3,8 +3,9 @@ import subprocess
 import sys
 
 import matplotlib
+import pytest
 
-from plots import selection, style, testing
+from plots import build_vs_keys, pictures, selection, style, testing
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -63,9 +64,107 @@ def _luminance(colour):
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), channels))
 
 
+def _contrast(a, b):
+    light, dark = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _colours_of_filters():
+    return {name: colour for name, (colour, _) in style._KNOWN.items()} | {
+        f"pool {place}": colour for place, (colour, _) in enumerate(style._POOL)}
+
+
 def test_every_colour_stands_out_from_white_paper():
-    for colour, _ in [*style._KNOWN.values(), *style._POOL]:
-        assert 1.05 / (_luminance(colour) + 0.05) > 1.5, colour
+    for name, colour in _colours_of_filters().items():
+        assert _contrast(colour, "#ffffff") > 1.5, name
+
+
+def test_every_colour_stands_out_from_a_dark_page():
+    page = style.make_page("dark")
+    for name, colour in (_colours_of_filters() | {"touch_lines": page.floor}).items():
+        assert _contrast(colour, page.background) >= 2.5, name
+    with style.on(page):
+        assert style.filter_looks(["touch_lines"])["touch_lines"].colour == page.floor
+
+
+@pytest.mark.parametrize("theme", style.THEMES)
+def test_text_and_marks_stand_out_on_every_page(theme):
+    page = style.make_page(theme)
+    assert _contrast(page.ink, page.background) >= 7
+    assert _contrast(page.grey, page.background) >= 4.5
+    assert 1.05 <= _contrast(page.grid, page.background) < _contrast(page.light_grey,
+                                                                    page.background)
+
+
+def test_known_filters_differ_in_grey_or_in_marker():
+    levels = [(pictures.grey(colour), marker) for colour, marker in [
+        *(style._KNOWN[name] for name in testing.FILTERS), *style._POOL]]
+    for i, (a, marker_a) in enumerate(levels):
+        for b, marker_b in levels[:i]:
+            assert abs(a - b) > 0.25 or marker_a != marker_b
+    assert max(levels)[0] - min(levels)[0] > 0.3
+
+
+def test_series_that_only_colour_tells_apart_are_found():
+    figure, ((axes,),) = style.new_figure(3)
+    for name, colour, marker in (("a", "#0072B2", "o"), ("b", "#D55E00", "o"),
+                                 ("c", "#0072B2", "s"), ("d", "#ffffff", "o")):
+        axes.plot([1, 2], [1, 2], color=colour, marker=marker, gid=f"measured:{name}")
+    assert pictures.alike_in_grey(figure) == [("measured:a", "measured:b")]
+
+
+@pytest.mark.parametrize("spoil,says", [
+    (lambda figure: figure.text(0.9, 0.5, "a text that leaves the page " * 3), "leaves the page"),
+    (lambda figure: figure.text(0.3, 0.5, "a text upon the panel"), "overlaps 'a text upon"),
+    (lambda figure: figure.axes[0].xaxis.set_major_locator(style.ticker.FixedLocator(
+        [1e6, 1.1e6, 1.2e6])), "touches"),
+    (lambda figure: figure.axes[0].set_position([0.5, 0.5, 0.01, 0.01]), "small")])
+def test_faults_of_a_picture_are_found(full_run, spoil, says):
+    figure = build_vs_keys.draw(full_run)
+    assert pictures.faults(figure) == []
+    spoil(figure)
+    assert any(says in fault for fault in pictures.faults(figure))
+
+
+def test_a_page_holds_inside_its_block_only():
+    before = style.page()
+    with style.on(style.make_page("paper", "text")) as page:
+        assert style.page() is page and matplotlib.rcParams["font.family"] == ["serif"]
+        with style.on(style.make_page("dark")):
+            assert style.page().theme == "dark"
+        assert style.page() is page
+    assert style.page() is before and matplotlib.rcParams["font.family"] == ["sans-serif"]
+    with pytest.raises(ZeroDivisionError):
+        with style.on(style.make_page("dark")):
+            raise ZeroDivisionError
+    assert style.page() is before
+
+
+def test_columns_stack_on_a_narrow_page_and_keep_their_places_in_the_array():
+    for sharex, neighbours in ((False, [(0, 0), (0, 1), (1, 0), (1, 1)]),
+                               ("col", [(0, 0), (1, 0), (0, 1), (1, 1)])):
+        with style.on(style.make_page("paper", "column")):
+            figure, panels = style.new_figure(4, rows=2, columns=2, sharex=sharex, sharey="row",
+                                              gridspec_kw={"height_ratios": [3, 1]})
+        assert panels.shape == (2, 2) and figure.placed.shape == (4, 1)
+        assert [panels[place] for place in neighbours] == list(figure.placed.flat)
+        assert panels[0, 0].get_shared_y_axes().joined(panels[0, 0], panels[0, 1])
+        assert not panels[0, 0].get_shared_y_axes().joined(panels[0, 0], panels[1, 0])
+        ratios = panels[0, 0].get_subplotspec().get_gridspec().get_height_ratios()
+        assert ratios == [3 if row == 0 else 1 for row, _ in neighbours]
+
+
+@pytest.mark.parametrize("page,outer", [(("screen", None), "left"), (("paper", "column"), "all")])
+def test_a_label_of_a_shared_axis_is_set_once_and_stands_at_the_outer_panels(full_run, page, outer):
+    with style.on(style.make_page(*page)):
+        figure, panels = style.new_figure(4, columns=2, sharex=True, sharey=True)
+        panels[0, 0].set_ylabel("time")
+        panels[0, 1].set_xlabel("keys")
+        style.finish(figure, full_run, "Title", "conditions", "Reading.", [])
+    assert [axes.get_ylabel() for axes in panels.flat] == (
+        ["time", ""] if outer == "left" else ["time", "time"])
+    assert [axes.get_xlabel() for axes in panels.flat] == (
+        ["keys", "keys"] if outer == "left" else ["", "keys"])
 
 
 def test_printable_keeps_two_names_two_names():

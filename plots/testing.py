@@ -22,8 +22,14 @@ MACHINE = "example-cpu-0a1b2c3d"
 CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 512 << 10),
           (3, "unified", 32 << 20))
 
-# What a figure shows of the full run, if it is not all of FILTERS.
-SHOWN = {"construction": ("cuckoo", "ribbon"), "double_hashing": ("classic_bloom", "km_bloom")}
+# What a figure shows of full_points(), if it is not all of FILTERS: only some filters cost least,
+# can be overfilled, or have vectors.
+OVERFILLED = ("classic_bloom", "blocked_bloom", "cuckoo", "scalable_bloom")
+SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"),
+         "fpr_vs_overfill": (*OVERFILLED, *FILTERS),
+         "construction": ("cuckoo", "ribbon"),
+         "double_hashing": ("classic_bloom", "km_bloom"),
+         "simd_gain": ("blocked_bloom", "cuckoo", "ribbon")}
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
              "cuckoo": 25.0}
@@ -117,19 +123,22 @@ def _identity(point):
 
 def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, fpr=None,
                queries=1_000_000, false_positives=None, floor=None, floor_from=("0" * 16,),
-               status="ok", reason=None, build_ns=None, key_set=None):
+               status="ok", reason=None, build_ns=None, key_set=None, fill=None, keys_held=None):
     """One entry of summary.json; `fpr` is the expected one, `floor` the floor's ns, `floor_from`
-    the ids of the points that it is from."""
+    the ids of the points that it is from. With a `fill`, `bits` are per key held."""
     build_reason = {} if build_ns is not None else {"build_ns_per_key_reason": "not timed"}
     point = {"filter": name, "params": params, "keys": keys,
              "key_set": key_set or {"kind": "mixed"}, "mode": mode, "negative_share": share,
-             "hashing": "prehashed", "target": target}
+             "hashing": "prehashed", "target": target} | ({} if fill is None else {"fill": fill})
     entry = {"point_id": _identity(point), "point": point, "status": status, "reason": reason,
              "rounds": 3, "passes": 15, "ns_per_op": None, "floor": None, "floor_reason": None,
              "size_bytes": None, "bits_per_key": bits, "build_ns_per_key": build_ns, "fpr": None,
              "filter_digest": [], "answers_digest": []} | build_reason
+    held = keys if keys_held is None else keys_held
+    if fill is not None:
+        entry["keys_held"] = [held] * 3
     if bits is not None:
-        entry["size_bytes"] = max(64, math.ceil(bits * keys / 8))
+        entry["size_bytes"] = max(64, math.ceil(bits * held / 8))
         entry |= _construction(name, params, keys)
     elif status == "build_failed":
         entry["build_attempts"] = {"builds": 0, "failed_builds": 3, "median": None, "mean": None,
@@ -176,7 +185,7 @@ def make_points(filters=FILTERS, baselines=BASELINES, bits_per_key=(4, 8, 10, 12
 
 def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode, shares, targets,
                      largest_fails, random):
-    if mode == "build" and name in BASELINES:
+    if name in BASELINES and mode in ("build", "lookup_reference"):
         return
     has_simd = name not in ("classic_bloom", "km_bloom")
     for share in ((None,) if mode == "build" else shares):
@@ -198,10 +207,76 @@ def _entries_of_mode(name, params, n, bits, fpr, queries, false_positives, mode,
             else:
                 size = max(64.0, bits * n / 8)
                 ns = _lookup_ns(name, params, size, share, target) * noise
-                ns *= 1.5 if mode == "lookup_single" else 1
+                ns *= {"lookup_single": 1.5, "latency": 4.0}.get(mode, 1)
+                if mode == "lookup_reference":
+                    ns = 1.3 * _lookup_ns(name, params, size, share, "scalar") * noise
                 floor = _floor_ns(size)
             yield make_point(name, params, n, mode, share, target, ns=ns, floor=floor,
                              build_ns=None if name in BASELINES else build, **common)
+
+
+def make_filled_points(filters=FILTERS, keys=100_000, fills=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5),
+                       shares=(0.0, 1.0), modes=("insert", "lookup_batched"),
+                       target="avx2", most=None, seed=2, queries=1_000_000):
+    """Entries of summary.json for filters made for `keys` keys at 10 bits per key and filled key by
+    key. `most`: {filter: how many keys it holds at most}, all that it is given unless said."""
+    random = numpy.random.default_rng(seed)
+    points = []
+    for name, fill in ((name, fill) for name in filters for fill in fills):
+        for params in _params(name, 10.0):
+            given = math.floor(fill * keys + 0.5)
+            held = min(given, (most or {}).get(name, given))
+            bits, fpr = _bits_and_fpr(name, params, keys)
+            fpr = min(1.0, fpr * fill ** 2)
+            common = {"bits": bits * keys / held, "fpr": fpr, "queries": queries, "fill": fill,
+                      "false_positives": int(random.binomial(queries, fpr)), "keys_held": held}
+            size = max(64.0, bits * keys / 8)
+            for mode in modes:
+                if mode == "insert" and held <= given - keys // 20:
+                    points.append(make_point(name, params, keys, mode, None, "scalar",
+                                             status="skipped", reason=f"it accepted {held} keys",
+                                             **common))
+                    continue
+                for share in shares if mode == "lookup_batched" else (None,):
+                    ns = (_BUILD_NS.get(name, 20.0) / (1.05 - 0.9 * min(held / keys, 1.0))
+                          if share is None else _lookup_ns(name, params, size, share, "avx2"))
+                    points.append(make_point(
+                        name, params, keys, mode, share, "scalar" if share is None else target,
+                        ns=ns * math.exp(random.normal(0, 0.02)), build_ns=ns,
+                        floor=None if share is None else _floor_ns(size), **common))
+    return points
+
+
+def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 3.0),
+                    queries=1_000_000, seed=2):
+    """Filters that are filled beyond what they were made for: the cuckoo filter refuses, the
+    scalable one grows, the others get worse."""
+    random = numpy.random.default_rng(seed)
+    entries = []
+    for name in filters:
+        params = (_params(name, 10.0) or [{}])[0]
+        for fill in fills:
+            held, bits = round(keys * fill), 10.0 / fill
+            fpr = min(0.9, 0.6185 ** bits * (1 + 0.02 * bits))
+            if name == "cuckoo":
+                held = min(held, round(1.02 * keys))
+                bits, fpr = 12 * keys / 0.95 / held, 0.0018 * held / keys
+            elif name == "scalable_bloom":
+                bits, fpr = 14.0 * max(1, math.ceil(fill)) / fill, 0.008 * min(fill, 1.2)
+            entries.append(make_point(
+                name, params, keys, "overfill", None, "scalar", ns=30.0 + 5 * fill, bits=bits,
+                fpr=fpr, queries=queries, false_positives=int(random.binomial(queries, fpr)),
+                fill=fill, keys_held=held))
+    return entries
+
+
+def full_points():
+    """What every figure is drawn from: two more modes at two key counts, and filters filled beyond
+    what they were made for."""
+    return make_points() + make_points(
+        bits_per_key=(8, 10, 12), keys=(10_000, 1_000_000), shares=(1.0,), failing=False,
+        modes=("latency", "lookup_reference"), seed=3) + make_overfilled() + make_filled_points(
+            most={"cuckoo": 98_000})
 
 
 def make_theory(filters=FILTERS):
@@ -302,7 +377,7 @@ def _digest(entry, what):
 def _extra(point):
     if point["filter"] in ("classic_bloom", "km_bloom"):
         return {"bits": point["keys"] * point["params"].get("bits_per_key", 10.0)}
-    return {}
+    return {"load": 0.95} if point["filter"] == "cuckoo" else {}
 
 
 def make_samples(points):
@@ -369,7 +444,8 @@ def write_run(directory, points, *, manifest=None, theory=None, complete=True, i
     write("summary.json", {"schema": "filterbench/summary/1", "run": manifest["run"],
                            "machine": manifest["machine"], "spec": "synthetic", "points": points})
     write("theory.json", theory or make_theory(
-        [n for n in dict.fromkeys(p["point"]["filter"] for p in points) if n not in BASELINES]))
+        [n for n in dict.fromkeys(p["point"]["filter"] for p in points if "fill" not in p["point"])
+         if n not in BASELINES]))
     with open(directory / "samples.jsonl", "w", encoding="utf-8") as file:
         for sample in make_samples(points) if samples is None else samples:
             file.write(json.dumps(sample, ensure_ascii=False) + "\n")
@@ -379,10 +455,13 @@ def write_run(directory, points, *, manifest=None, theory=None, complete=True, i
 
 
 def tiny_points():
-    """What the spec smoke gives: two filters, one size."""
+    """The least that every figure can be drawn from: two filters, one size."""
     return make_points(filters=("blocked_bloom", "cuckoo"), baselines=("touch_lines",),
                        bits_per_key=(10,), keys=(1000,), targets=("scalar", "avx2"), failing=False,
-                       modes=("build", "lookup_batched"))
+                       modes=("build", "lookup_batched", "lookup_reference")) + make_overfilled(
+                           filters=("blocked_bloom",), keys=1000, fills=(1.0, 2.0)
+                       ) + make_filled_points(filters=("blocked_bloom", "cuckoo"), keys=1000,
+                                              fills=(0.5, 1.0))
 
 
 def main():
@@ -390,7 +469,7 @@ def main():
     parser.add_argument("directory")
     parser.add_argument("--tiny", action="store_true", help="two filters, one size")
     arguments = parser.parse_args()
-    write_run(arguments.directory, tiny_points() if arguments.tiny else make_points())
+    write_run(arguments.directory, tiny_points() if arguments.tiny else full_points())
 
 
 if __name__ == "__main__":

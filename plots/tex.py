@@ -3,14 +3,16 @@
 What is written compiles with pdflatex, in any document that loads pgf or booktabs and nothing else.
 """
 
+import os
 import shutil
+import subprocess
 
 PROGRAM = "pdflatex"
 PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-pictures"  # of Debian
 
 # Characters of our own text; names from files keep those of ASCII only.
 CHARACTERS = {
-    **{digit: rf"\ensuremath{{^{number}}}" for number, digit in enumerate(
+    **{digit: rf"\textsuperscript{{{number}}}" for number, digit in enumerate(
         "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")},
     "\u00d7": r"\ensuremath{\times}", "\u00b7": r"\ensuremath{\cdot}",
     "\u2264": r"\ensuremath{\leq}", "\u2265": r"\ensuremath{\geq}",
@@ -45,8 +47,14 @@ def preamble():
 
 
 def lacking():
-    """What is missing for LaTeX to set text, as a sentence with its remedy; None if nothing is."""
+    """What is missing for LaTeX to set text, and its remedy; None if nothing is."""
+    # TeX finds its files from where its program lies; an empty environment does not say where.
+    os.environ.setdefault("PATH", os.defpath)
+    remedy = f"apt-get install --no-install-recommends {PACKAGES}"
     if shutil.which(PROGRAM) is None:
-        return (f"{PROGRAM} is not installed, which measures the text of a PGF figure",
-                f"apt-get install --no-install-recommends {PACKAGES}")
+        return f"{PROGRAM}, which measures the text of such a figure, is not installed", remedy
+    for file in ("article.cls", "graphicx.sty", "underscore.sty"):
+        if shutil.which("kpsewhich") and subprocess.run(
+                ["kpsewhich", file], stdout=subprocess.DEVNULL, cwd="/", check=False).returncode != 0:
+            return f"LaTeX is installed without {file}", remedy
     return None

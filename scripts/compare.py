@@ -28,7 +28,6 @@ from scripts import comparability, regression
 EXIT_OK, EXIT_REGRESSION, EXIT_USAGE, EXIT_INCOMPLETE, EXIT_NOT_COMPARABLE = 0, 1, 2, 5, 6
 QUANTITIES = ("ns", "fpr", "bits_per_key")
 _UNITS = {"ns": "ns", "fpr": "FPR", "bits_per_key": "bits/key"}
-_MODES_THAT_BUILD = ("build", "overfill")
 
 
 @dataclasses.dataclass
@@ -143,7 +142,7 @@ def time_table(points, runs_a, runs_b):
     rows = [regression.Row(filter=point.row["filter"], mode=_mode(point.row),
                            cache_level=_level(point.row["size_bytes"], runs_a[0].caches),
                            is_baseline=point.row["filter"] in selection.BASELINES,
-                           builds=point.row["mode"] in _MODES_THAT_BUILD) for point in points]
+                           builds=point.row["mode"] in load.MODES_WITHOUT_LOOKUPS) for point in points]
     return y, is_b, rows, unit
 
 

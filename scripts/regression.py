@@ -275,7 +275,8 @@ class _View:
             self.needed = _needed(self.variance, self.tau2, self.prior_df, least)
 
     def _scatter(self, rows, variances):
-        own = numpy.flatnonzero(self.testable & [not row.is_baseline for row in rows])
+        is_filter = numpy.array([not row.is_baseline for row in rows], bool)
+        own = numpy.flatnonzero(self.testable & is_filter)
         if not len(own):
             return 0.0
         centred = self.difference - numpy.median(self.difference[own])

@@ -127,6 +127,15 @@ def test_rows_of_one_side_are_listed_and_no_success(base, tmp_path, capsys):
     assert run(capsys, base, new, "--allow-missing")[0] == 0
 
 
+def test_runs_without_a_common_point_are_no_crash(base, tmp_path, capsys):
+    def change(points, samples):
+        for entry in [*points, *samples]:
+            entry["point"]["keys"] += 1
+
+    code, out, _ = run(capsys, base, write(tmp_path / "new", seed=3, processes=6, change=change))
+    assert code == 5 and "0 tests on 0 points" in out
+
+
 def test_a_point_that_fails_now_is_a_regression(base, tmp_path, capsys):
     def change(points, samples):
         broken = next(entry for entry in points if entry["point"]["filter"] == "cuckoo")

@@ -8,8 +8,8 @@ import pytest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 ROOT = SCRIPTS.parent
-SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "test", "sysroot",
-                                          "usage.sh")]
+SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "test", "sysroot", "report-bundle",
+                                     "usage.sh")]
 SHELL.append(ROOT / ".ci" / "run")
 
 
@@ -24,7 +24,8 @@ def tree(tmp_path):
     """A checkout that holds the scripts, at a path with a blank."""
     root = tmp_path / "check out"
     (root / "scripts").mkdir(parents=True)
-    for name in ("setup", "build", "bench", "test", "sysroot", "usage.sh", "count_tests.py"):
+    for name in ("setup", "build", "bench", "test", "sysroot", "report-bundle", "usage.sh",
+                 "count_tests.py"):
         shutil.copy(SCRIPTS / name, root / "scripts" / name)
     return root
 
@@ -58,7 +59,7 @@ def test_shellcheck_has_no_complaint(path):
     assert check.stdout == "" and check.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["setup", "build", "bench", "test", "sysroot"])
+@pytest.mark.parametrize("name", ["setup", "build", "bench", "test", "sysroot", "report-bundle"])
 def test_help_succeeds_and_an_unknown_option_does_not(run, name):
     shown = run(name, "--help")
     assert shown.returncode == 0 and f"scripts/{name}" in shown.stdout
@@ -174,6 +175,32 @@ def test_build_takes_several_targets(run, tree):
     assert run.log.read_text().splitlines()[-1].endswith("--target one two")
 
 
+def test_build_makes_the_page_script_where_npm_is_and_can_do_without(run, tree):
+    _program(tree / "scripts" / "setup", "")
+    _program(run.programs / "cmake", "")
+    _program(tree / "scripts" / "report-bundle", 'echo bundle >>"$LOG"; exit 5\n')
+    assert run("build").returncode == 0 and not run.log.exists()
+    for name in ("node", "npm"):
+        _program(run.programs / name, "")
+    end = run("build")
+    assert end.returncode == 0 and "scripts/report-bundle tries again" in end.stderr
+    assert run.log.read_text() == "bundle\n"
+    assert run("build", "debug").returncode == 0 and run.log.read_text() == "bundle\n"
+
+
+def test_report_bundle_installs_npm_only_where_it_is_missing(run, tree):
+    package = tree / "plots" / "report"
+    package.mkdir(parents=True)
+    (package / "bundle.py").write_text("print('made')\n")
+    _program(tree / "scripts" / "setup", 'echo "setup $*" >>"$LOG"\n')
+    assert run("report-bundle").stdout == "made\n"
+    assert run.log.read_text() == "setup nodejs npm\n"
+    for name in ("node", "npm"):
+        _program(run.programs / name, "")
+    assert run("report-bundle").stdout == "made\n"
+    assert run.log.read_text() == "setup nodejs npm\n"
+
+
 def test_sysroot_asks_nobody_when_its_list_of_packages_is_there(run, tree):
     (tree / "scripts" / "packages.txt").write_text("libone-dev # a\nprogram # b\ntwo-dev # c\n")
     sysroot = tree / "build" / "sysroot" / "arm64"
@@ -273,6 +300,19 @@ def test_the_count_runs_over_ctest_and_pytest(run, tree):
     assert end.stdout.splitlines()[-1] == "3 passed, 0 failed, 0 skipped"
     assert end.returncode == 0
     assert run.log.read_text().startswith("ctest --preset asan -j ")
+
+
+def test_what_only_some_tests_need_is_asked_for_at_once_and_then_one_by_one(run, tree):
+    _tests(run, tree, '<testcase name="A" status="run"/>', 0)
+    _program(tree / "scripts" / "setup", 'echo "setup $*" >>"$LOG"; exit 100\n')
+    _program(run.programs / "sbatch", "")
+    end = run("test")
+    assert end.returncode == 0
+    asked = [line for line in run.log.read_text().splitlines() if line.startswith("setup")]
+    browser = "chromium chromium-driver python3-selenium"
+    assert asked[:3] == [f"setup nodejs npm {browser}", "setup nodejs npm", f"setup {browser}"]
+    assert f"not installed: {browser}" in end.stderr
+    assert "no script for the report's page" in end.stderr
 
 
 def test_a_failure_of_ctest_does_not_keep_pytest_from_running(run, tree):

@@ -196,8 +196,14 @@ double SecondsOfRound(const Case& work, const MeasureSpec& measure, const Costs&
     const double once = IsLookup(point.mode)
                             ? stream * costs.ns_per_lookup * beyond_caches * 1e-9
                             : n * costs.prepare_ns_per_key * beyond_caches * 1e-9;
+    double pass = std::max(measure.pass_seconds, once);
+    if (point.mode == Mode::kInsert && n > 0) {
+      // Of the keys of a filter few are timed, and these for as long as the clock needs.
+      constexpr double kShortestPassSeconds = 1e-4;  // at a step of 25 ns
+      pass = std::max(pass, kShortestPassSeconds * n / static_cast<double>(work.stretch_keys()));
+    }
     // Two iterations come before the passes.
-    seconds += 2 * once + static_cast<double>(measure.passes) * std::max(measure.pass_seconds, once);
+    seconds += 2 * once + static_cast<double>(measure.passes) * pass;
   }
   return seconds;
 }
@@ -303,6 +309,11 @@ uint64_t Case::given_keys() const {
   return fill ? static_cast<uint64_t>(std::llround(static_cast<double>(keys) * *fill)) : keys;
 }
 
+uint64_t Case::stretch_keys() const {
+  constexpr uint64_t kStretchesPerFilter = 20;
+  return std::min(given_keys(), std::max<uint64_t>(keys / kStretchesPerFilter, 1));
+}
+
 uint64_t KeySeed(uint64_t seed) { return Mix64(seed + 1); }
 
 uint64_t Plan::points() const {
@@ -390,8 +401,11 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       add(type, key_set, point);  // builds do not dispatch and are fed with hashes
       return;
     }
-    if (point.mode == Mode::kOverfill) {
-      const std::vector<double> defaults = {0.5, 1, 1.5, 2, 3};
+    if (IsFilling(point.mode)) {
+      const std::vector<double> defaults =
+          point.mode == Mode::kOverfill
+              ? std::vector<double>{0.5, 1, 1.5, 2, 3}
+              : std::vector<double>{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1};
       for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
         point.fill = fill;
         add(type, key_set, point);

@@ -36,6 +36,8 @@ struct Case {
   bool streams_keys() const;
   // How many keys it is given: `keys`, or as many as `fill` says.
   uint64_t given_keys() const;
+  // How many of these, the last, mode insert is about: few enough that the load hardly changes.
+  uint64_t stretch_keys() const;
 
   // Keys, table and streams, as far as they can be known beforehand.
   uint64_t memory_bytes = 0;

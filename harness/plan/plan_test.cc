@@ -1,6 +1,7 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -133,6 +134,61 @@ TEST(MakePlan, OverfillTakesItsFillsAndAnswersForStaticFilters) {
   EXPECT_EQ(fills, (std::set<double>{0.5, 1, 1.5, 2, 3}));
   ASSERT_EQ(plan.skipped.size(), 5u);
   EXPECT_THAT(plan.skipped[0].reason, HasSubstr("xor takes no single keys"));
+}
+
+// A twentieth of the keys, or what there is.
+TEST(MakePlan, InsertTakesItsFillsAndTheLastKeysBeforeThem) {
+  const Plan plan =
+      PlanOf(R"({"sweeps": [{"filters": {"cuckoo": {}, "xor": {}}, "keys": 1000,
+      "modes": ["insert"]}]})");
+  std::map<double, uint64_t> stretches;
+  for (const Case& work : plan.cases) {
+    ASSERT_TRUE(work.fill);
+    stretches[*work.fill] = work.stretch_keys();
+    ASSERT_EQ(work.points.size(), 1u);
+    EXPECT_EQ(work.points[0].mode, Mode::kInsert);
+    EXPECT_FALSE(work.points[0].negative_share);
+    EXPECT_EQ(work.points[0].target, "scalar");
+    const Result<Point> read = PointFromJson(PointToJson(work.points[0]));
+    ASSERT_TRUE(read) << read.error();
+    EXPECT_EQ(*read, work.points[0]);
+  }
+  EXPECT_EQ(stretches, (std::map<double, uint64_t>{{0.1, 50}, {0.3, 50}, {0.5, 50}, {0.7, 50},
+                                                   {0.8, 50}, {0.9, 50}, {0.95, 50}, {1, 50}}));
+  ASSERT_EQ(plan.skipped.size(), 8u);
+  EXPECT_THAT(plan.skipped[0].reason, HasSubstr("xor takes no single keys"));
+
+  const auto stretch_of = [](const std::string& keys, const std::string& fill) {
+    return PlanOf(R"({"sweeps": [{"filters": {"cuckoo": {}}, "modes": ["insert"], "keys": )" +
+                  keys + R"(, "fills": [)" + fill + "]}]}")
+        .cases.at(0)
+        .stretch_keys();
+  };
+  EXPECT_EQ(stretch_of("1000", "0.02"), 20u) << "all that are given";
+  EXPECT_EQ(stretch_of("1000", "2"), 50u);
+  EXPECT_EQ(stretch_of("10", "1"), 1u);
+  EXPECT_EQ(stretch_of("0", "1"), 0u);
+}
+
+TEST(MakePlan, PointsThatInsertHaveAFill) {
+  nlohmann::json point = PointToJson(
+      PlanOf(R"({"sweeps": [{"filters": {"cuckoo": {}}, "modes": ["insert"], "keys": 1000}]})")
+          .cases.at(0)
+          .points.at(0));
+  point.erase("fill");
+  EXPECT_EQ(PointFromJson(point).error(), "point.fill: is missing in mode insert");
+}
+
+// Of a small filter few keys are timed, and these for as long as the clock needs: most of the work
+// of a pass is not timed.
+TEST(MakePlan, TheTimeOfInsertIsThatOfWholeFilters) {
+  const auto seconds = [](const std::string& mode) {
+    return PlanOf(R"({"measure": {"passes": 100, "pass_seconds": 0}, "sweeps": [{
+        "filters": {"cuckoo": {}}, "keys": 1000, "fills": [1], "modes": [")" +
+                  mode + R"("]}]})")
+        .least_seconds();
+  };
+  EXPECT_GT(seconds("insert"), 5 * seconds("overfill"));
 }
 
 // Lookups are measured at a fill where one is asked for, on a filter of their own.

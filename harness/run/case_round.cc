@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -176,7 +177,9 @@ class CaseRound {
       }
     }
     try {
-      if (!IsLookup(point.mode)) {
+      if (point.mode == Mode::kInsert) {
+        MeasureInsert(sample);
+      } else if (!IsLookup(point.mode)) {
         MeasureBuild(sample);
       } else if (point.threads) {
         MeasureThreadedLookups(sample);
@@ -227,6 +230,23 @@ class CaseRound {
         time.Stop();
       });
       return filter;
+    }
+
+    // Where a case has a fill: the first `first` keys untimed, then those up to `end` in `time`.
+    // Whether all of them were accepted; if the filter could not be made, `problem` says why.
+    bool InsertInTwo(uint64_t first, uint64_t end, Stopwatch& time, std::string& problem) const {
+      const auto filter =
+          round_.work_.type->Create(round_.work_.keys, round_.work_.params, round_.seeds_.filter);
+      if (!filter) {
+        problem = filter.error();
+        return false;
+      }
+      const std::span<const uint64_t> keys = std::span(all_->stream().words).first(end);
+      uint64_t held = (*filter)->InsertUntilFull(keys.first(first));
+      time.Start();
+      held += (*filter)->InsertUntilFull(keys.subspan(first));
+      time.Stop();
+      return held == end;
     }
 
     // The first `count` keys.
@@ -327,6 +347,55 @@ class CaseRound {
       return;
     }
     NoteTimes(measured, held_, sample);
+  }
+
+  // The last keys before a fill, on a filter that was given those before them.
+  void MeasureInsert(Sample& sample) {
+    const uint64_t given = work_.given_keys();
+    const uint64_t first = given - work_.stretch_keys();
+    if (held_ <= first) {
+      sample.status = SampleStatus::kSkipped;
+      sample.reason = given == 0 ? "no keys: there is no time per key"
+                                 : fmt::format("it accepted {} keys and refused the next one: none "
+                                               "of those from {} to {} can be timed",
+                                               held_, first, given);
+      return;
+    }
+    // The first key that is refused ends a filter, and is no insertion: those before it are timed.
+    const uint64_t accepted = held_ - first;
+    const PresentKeys keys(*this);
+    uint64_t failed = 0;
+    std::string last_error = "it held another number of keys";
+    double shortest_seconds = std::numeric_limits<double>::infinity();
+    MeasureOptions options = Options(sample.point);
+    // A pass lasts as long as others do with the keys that are inserted untimed, which are most of
+    // its work.
+    options.pass_seconds = ShortestPassSeconds(
+        measure_.pass_seconds * static_cast<double>(accepted) / static_cast<double>(held_),
+        ClockStepNs());
+    HealthProbe health;
+    health.Begin();
+    const ScopedPages pages(work_.pages);
+    const Measured measured = MeasureTimed(options, [&] {
+      Stopwatch time(&counters_);
+      if (!keys.InsertInTwo(first, held_, time, last_error)) ++failed;
+      shortest_seconds = std::min(shortest_seconds, time.seconds());
+      return time.seconds();
+    });
+    sample.health = health.End();
+    if (failed != 0) {
+      sample.status = StatusOf(last_error);
+      sample.reason = fmt::format("{} of the timed filters failed: {}", failed, last_error);
+      return;
+    }
+    NoteTimes(measured, accepted, sample);
+    if (sample.status != SampleStatus::kOk) return;
+    std::string reason = WhyPiecesTooShort(shortest_seconds, ClockStepNs());
+    if (!reason.empty()) {
+      sample.status = SampleStatus::kInvalid;
+      sample.reason = std::move(reason);
+      sample.ns_per_op.clear();
+    }
   }
 
   void MeasureLookups(Sample& sample) {

@@ -1,9 +1,11 @@
-// What a case in a round does about pages and threads.
+// What a case in a round does about pages and threads, and about inserting.
 
 #include "harness/run/case_round.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +48,8 @@ struct Asked {
   std::optional<Pages> pages;
   std::optional<uint64_t> threads;
   Hashing hashing = Hashing::kPrehashed;
+  uint64_t keys = kKeys;
+  std::optional<double> fill;
 };
 
 Case CaseOf(const FilterType& type, const Asked& asked) {
@@ -52,13 +57,14 @@ Case CaseOf(const FilterType& type, const Asked& asked) {
   EXPECT_TRUE(key_set) << key_set.error();
   const Result<nlohmann::json> params = type.CompleteParams(nlohmann::json::object());
   EXPECT_TRUE(params) << params.error();
-  Case work{.type = &type, .params = *params, .keys = kKeys, .key_set = *key_set,
-            .fill = std::nullopt, .pages = asked.pages, .thread_cpus = AllowedCpus()};
+  Case work{.type = &type, .params = *params, .keys = asked.keys, .key_set = *key_set,
+            .fill = asked.fill, .pages = asked.pages, .thread_cpus = AllowedCpus()};
   for (const Mode mode : asked.modes) {
     work.points.push_back({.filter = std::string(type.info().name),
                            .params = *params,
-                           .keys = kKeys,
+                           .keys = asked.keys,
                            .mode = mode,
+                           .fill = asked.fill,
                            .negative_share = IsLookup(mode) ? std::optional(0.5) : std::nullopt,
                            .hashing = asked.hashing,
                            .target = std::string(type.targets().front()),
@@ -162,11 +168,10 @@ TEST(CaseRoundThreads, EachAsksItsOwnStreamOfTheOneFilter) {
   EXPECT_EQ(AllowedCpus(), before);
 }
 
-// A correct filter whose count is one too high in every thread but the one that made it, and but for
-// the stream that one of the others asks: threads of the same stream would all hear the truth.
-class LiesToThreads final : public BuiltFilter {
+// A filter that does all as another one.
+class Wrapped : public BuiltFilter {
  public:
-  explicit LiesToThreads(std::unique_ptr<BuiltFilter> honest) : honest_(std::move(honest)) {}
+  explicit Wrapped(std::unique_ptr<BuiltFilter> honest) : honest_(std::move(honest)) {}
 
   uint64_t SizeInBytes() const override { return honest_->SizeInBytes(); }
   uint64_t AllocatedBytes() const override { return honest_->AllocatedBytes(); }
@@ -175,15 +180,15 @@ class LiesToThreads final : public BuiltFilter {
   Details GetDetails() const override { return honest_->GetDetails(); }
   std::optional<FprEstimate> ExpectedFpr() const override { return honest_->ExpectedFpr(); }
   std::vector<std::byte> Serialize() const override { return honest_->Serialize(); }
-  uint64_t InsertUntilFull(std::span<const uint64_t>) override { return 0; }
-  bool Erase(uint64_t) override { return false; }
-  void InsertAll(std::span<const uint64_t>, unsigned) override {}
+  uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
+    return honest_->InsertUntilFull(hashes);
+  }
+  bool Erase(uint64_t hash) override { return honest_->Erase(hash); }
+  void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
+    honest_->InsertAll(hashes, threads);
+  }
   uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const override {
-    const uint64_t count = honest_->Count(stream, mode, target);
-    if (std::this_thread::get_id() == maker_) return count;
-    uint64_t nobody = 0;
-    favourite_.compare_exchange_strong(nobody, stream.words.front());
-    return count + (favourite_ == stream.words.front() ? 0 : 1);
+    return honest_->Count(stream, mode, target);
   }
   void Bits(std::span<const uint64_t> words, std::string_view target,
             uint64_t* bits) const override {
@@ -192,12 +197,14 @@ class LiesToThreads final : public BuiltFilter {
 
  private:
   std::unique_ptr<BuiltFilter> honest_;
-  std::thread::id maker_ = std::this_thread::get_id();
-  mutable std::atomic<uint64_t> favourite_ = 0;
 };
 
-class LiesToThreadsType final : public FilterType {
+// blocked_bloom with its filters wrapped.
+class WrappedType final : public FilterType {
  public:
+  using Wrap = std::function<std::unique_ptr<BuiltFilter>(std::unique_ptr<BuiltFilter>)>;
+  explicit WrappedType(Wrap wrap) : wrap_(std::move(wrap)) {}
+
   const FilterInfo& info() const override { return honest_.info(); }
   std::vector<KnobInfo> knobs() const override { return honest_.knobs(); }
   std::vector<std::string_view> targets() const override { return honest_.targets(); }
@@ -205,7 +212,7 @@ class LiesToThreadsType final : public FilterType {
     return honest_.batched_by_reference(target);
   }
   bool hashes_keys() const override { return false; }
-  bool can_insert() const override { return false; }
+  bool can_insert() const override { return true; }
   bool can_erase() const override { return false; }
   bool can_stream() const override { return false; }
   std::optional<double> TheoryFpr(double bits_per_key) const override {
@@ -219,20 +226,44 @@ class LiesToThreadsType final : public FilterType {
                                              uint64_t seed) const override {
     auto built = honest_.Build(keys, params, seed);
     if (!built) return built;
-    return std::unique_ptr<BuiltFilter>(std::make_unique<LiesToThreads>(std::move(*built)));
+    return wrap_(std::move(*built));
   }
-  Result<std::unique_ptr<BuiltFilter>> Create(uint64_t, const nlohmann::json&,
-                                              uint64_t) const override {
-    return Error{"takes no single keys"};
+  Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
+                                              uint64_t seed) const override {
+    auto made = honest_.Create(keys, params, seed);
+    if (!made) return made;
+    return wrap_(std::move(*made));
   }
 
  private:
   const FilterType& honest_ = TypeOf("blocked_bloom");
+  Wrap wrap_;
+};
+
+// A correct filter whose count is one too high in every thread but the one that made it, and but for
+// the stream that one of the others asks: threads of the same stream would all hear the truth.
+class LiesToThreads final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  uint64_t Count(const KeyStream& stream, Mode mode, std::string_view target) const override {
+    const uint64_t count = Wrapped::Count(stream, mode, target);
+    if (std::this_thread::get_id() == maker_) return count;
+    uint64_t nobody = 0;
+    favourite_.compare_exchange_strong(nobody, stream.words.front());
+    return count + (favourite_ == stream.words.front() ? 0 : 1);
+  }
+
+ private:
+  std::thread::id maker_ = std::this_thread::get_id();
+  mutable std::atomic<uint64_t> favourite_ = 0;
 };
 
 TEST(CaseRoundThreads, AFilterThatCountsOtherwiseInOneThreadIsInvalid) {
   if (AllowedCpus().size() < 2) GTEST_SKIP() << "there is one CPU";
-  const LiesToThreadsType liar;
+  const WrappedType liar([](std::unique_ptr<BuiltFilter> honest) {
+    return std::make_unique<LiesToThreads>(std::move(honest));
+  });
   EXPECT_EQ(SamplesOf(CaseOf(liar, {}))[0].status, SampleStatus::kOk);
   const Sample sample = SamplesOf(CaseOf(liar, {.threads = 2}))[0];
   EXPECT_EQ(sample.status, SampleStatus::kInvalid);
@@ -247,6 +278,161 @@ TEST(CaseRoundThreads, ACpuThatIsGoneSkipsThePoint) {
   const Sample sample = SamplesOf(work)[0];
   EXPECT_EQ(sample.status, SampleStatus::kSkipped);
   EXPECT_THAT(sample.reason, HasSubstr("CPU 16383 does not exist"));
+}
+
+// --- Inserting ---
+
+std::vector<Sample> InsertSamplesOf(const FilterType& type, uint64_t keys, double fill) {
+  return SamplesOf(CaseOf(type, {.modes = {Mode::kInsert, Mode::kOverfill, Mode::kLookupBatched},
+                                 .keys = keys,
+                                 .fill = fill}));
+}
+
+TEST(CaseRoundInsert, TheLastKeysBeforeAFillOfTheFilterThatTheOtherModesAreAbout) {
+  for (const double fill : {0.02, 0.5, 1.0}) {
+    const auto samples = InsertSamplesOf(TypeOf("cuckoo"), kKeys, fill);
+    const uint64_t given = static_cast<uint64_t>(std::llround(kKeys * fill));
+    for (const Sample& sample : samples) {
+      ASSERT_EQ(sample.status, SampleStatus::kOk) << sample.reason;
+      EXPECT_EQ(sample.filter->keys_held, given);
+      EXPECT_EQ(sample.filter->filter_digest, samples[0].filter->filter_digest);
+      EXPECT_EQ(sample.filter->answers_digest, samples[0].filter->answers_digest);
+      EXPECT_EQ(sample.fpr->false_positives, samples[0].fpr->false_positives);
+    }
+    EXPECT_EQ(*samples[0].operations_per_pass,
+              *samples[0].iterations_per_pass * std::min(given, kKeys / 20));
+    EXPECT_EQ(samples[0].ns_per_op.size(), QuickMeasure().passes);
+    EXPECT_FALSE(samples[0].stream_lookups || samples[0].positives);
+  }
+}
+
+// Every filter that takes single keys has a curve over its load: what it holds, and a rate of false
+// positives that theory does not rule out there (harness/run/verify.h).
+TEST(CaseRoundInsert, EveryFilterThatTakesSingleKeysIsRightAtEveryLoad) {
+  constexpr uint64_t kFew = 20'000;
+  size_t filters = 0;
+  for (const auto& type : FilterTypes()) {
+    if (!type->can_insert()) continue;
+    ++filters;
+    double rate = 0;
+    for (const double fill : {0.1, 0.5, 0.95, 1.0}) {
+      SCOPED_TRACE(fmt::format("{} {}", type->info().name, fill));
+      for (const Sample& sample : InsertSamplesOf(*type, kFew, fill)) {
+        const bool is_too_fast = sample.point.mode == Mode::kInsert &&
+                                 sample.status == SampleStatus::kInvalid &&
+                                 sample.reason.find("steps of the clock") != std::string::npos;
+        EXPECT_TRUE(sample.status == SampleStatus::kOk || is_too_fast) << sample.reason;
+        ASSERT_TRUE(sample.filter && sample.fpr && sample.fpr->expected);
+        EXPECT_EQ(sample.filter->keys_held, static_cast<uint64_t>(std::llround(kFew * fill)));
+        EXPECT_GE(*sample.fpr->expected, rate) << "fewer false positives with more keys";
+      }
+      rate = *SamplesOf(CaseOf(*type, {.keys = kFew, .fill = fill}))[0].fpr->expected;
+    }
+    EXPECT_GT(rate, 0);
+  }
+  EXPECT_GE(filters, 13u);
+}
+
+// What InsertUntilFull was given, call by call, since the filter was made.
+using Calls = std::vector<uint64_t>;
+
+// Holds `capacity` keys, and takes some microseconds for each of the first `slow` ones and one for
+// each of the others.
+class Bucket final : public Wrapped {
+ public:
+  Bucket(std::unique_ptr<BuiltFilter> honest, uint64_t capacity, uint64_t slow, Calls* calls)
+      : Wrapped(std::move(honest)), capacity_(capacity), slow_(slow), calls_(calls) {
+    calls_->clear();
+  }
+
+  uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
+    calls_->push_back(hashes.size());
+    const uint64_t accepted = std::min<uint64_t>(hashes.size(), capacity_ - held_);
+    for (uint64_t i = 0; i < accepted; ++i) {
+      const auto end = std::chrono::steady_clock::now() +
+                       std::chrono::microseconds(held_ + i < slow_ ? kSlowMicroseconds : 1);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    }
+    held_ += accepted;
+    return Wrapped::InsertUntilFull(hashes.first(accepted));
+  }
+
+  static constexpr uint64_t kSlowMicroseconds = 20;
+
+ private:
+  uint64_t capacity_;
+  uint64_t slow_;
+  Calls* calls_;
+  uint64_t held_ = 0;
+};
+
+WrappedType BucketType(uint64_t capacity, uint64_t slow, Calls* calls) {
+  return WrappedType([=](std::unique_ptr<BuiltFilter> honest) {
+    return std::make_unique<Bucket>(std::move(honest), capacity, slow, calls);
+  });
+}
+
+// All keys before the stretch take 19 ms, its own 50 take 50 us: a pass that had the time of those
+// would have at least 380 us per key.
+TEST(CaseRoundInsert, TheKeysBeforeAreNotTimed) {
+  Calls calls;
+  const WrappedType type = BucketType(1000, 950, &calls);
+  const Sample sample = InsertSamplesOf(type, 1000, 1)[0];
+  ASSERT_EQ(sample.status, SampleStatus::kOk) << sample.reason;
+  EXPECT_EQ(*sample.operations_per_pass, *sample.iterations_per_pass * 50);
+  const auto [least, most] = std::minmax_element(sample.ns_per_op.begin(), sample.ns_per_op.end());
+  EXPECT_GE(*least, 1e3);
+  EXPECT_LT(*least, 950 * Bucket::kSlowMicroseconds * 1e3 / 50);
+}
+
+TEST(CaseRoundInsert, WhatIsRefusedIsNotTimed) {
+  Calls calls;
+  const WrappedType type = BucketType(970, 0, &calls);
+  const Sample sample =
+      SamplesOf(CaseOf(type, {.modes = {Mode::kInsert}, .keys = 1000, .fill = 1}))[0];
+  ASSERT_EQ(sample.status, SampleStatus::kOk) << sample.reason;
+  EXPECT_EQ(*sample.operations_per_pass, *sample.iterations_per_pass * 20);
+  EXPECT_EQ(sample.filter->keys_held, 970u);
+  EXPECT_EQ(calls, (Calls{950, 20})) << "of the last filter";
+}
+
+TEST(CaseRoundInsert, WhereNoKeyOfTheStretchIsAcceptedThePointSaysSo) {
+  for (const uint64_t capacity : {950, 949, 400}) {
+    Calls calls;
+    const WrappedType type = BucketType(capacity, 0, &calls);
+    const auto samples = InsertSamplesOf(type, 1000, 1);
+    EXPECT_EQ(samples[0].status, SampleStatus::kSkipped);
+    EXPECT_THAT(samples[0].reason, StartsWith("it accepted " + std::to_string(capacity)));
+    EXPECT_TRUE(samples[0].ns_per_op.empty());
+    EXPECT_EQ(samples[0].filter->keys_held, capacity);
+    for (const size_t other : {1, 2}) {
+      EXPECT_EQ(samples[other].status, SampleStatus::kOk) << samples[other].reason;
+    }
+  }
+  const Sample none = InsertSamplesOf(TypeOf("cuckoo"), 0, 1)[0];
+  EXPECT_EQ(none.status, SampleStatus::kSkipped);
+  EXPECT_EQ(none.reason, "no keys: there is no time per key");
+}
+
+// One key of each filter is timed: too few for the clock, however often.
+TEST(CaseRoundInsert, TooFewKeysForTheClockAreInvalid) {
+  const Sample sample = InsertSamplesOf(TypeOf("blocked_bloom"), 20, 1)[0];
+  EXPECT_EQ(sample.status, SampleStatus::kInvalid);
+  EXPECT_TRUE(sample.ns_per_op.empty());
+}
+
+// Not the same from one filter to the next: then the timed keys are not those that were verified.
+TEST(CaseRoundInsert, AFilterThatHoldsAnotherNumberOfKeysFails) {
+  Calls calls;
+  uint64_t made = 0;
+  const WrappedType type([&](std::unique_ptr<BuiltFilter> honest) {
+    return std::make_unique<Bucket>(std::move(honest), made++ < 2 ? 1000 : 990, 0, &calls);
+  });
+  const Sample sample =
+      SamplesOf(CaseOf(type, {.modes = {Mode::kInsert}, .keys = 1000, .fill = 1}))[0];
+  EXPECT_EQ(sample.status, SampleStatus::kBuildFailed);
+  EXPECT_THAT(sample.reason, HasSubstr("it held another number of keys"));
 }
 
 }  // namespace

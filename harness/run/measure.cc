@@ -91,6 +91,10 @@ void RunLongEnough(const MeasureOptions& options, double one_seconds, Measured& 
   }
 }
 
+std::string WhyClockUnknown(const Fact<int64_t>& clock_step_ns) {
+  return fmt::format("the resolution of the clock is not known: {}", clock_step_ns.reason());
+}
+
 }  // namespace
 
 Measured MeasureLoop(const MeasureOptions& options, uint64_t expected,
@@ -132,13 +136,20 @@ Measured MeasureTimed(const MeasureOptions& options, const std::function<double(
 }
 
 std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& clock_step_ns) {
-  if (!clock_step_ns.known()) {
-    return fmt::format("the resolution of the clock is not known: {}", clock_step_ns.reason());
-  }
+  if (!clock_step_ns.known()) return WhyClockUnknown(clock_step_ns);
   const double shortest_ns = *std::min_element(seconds.begin(), seconds.end()) * 1e9;
   if (shortest_ns >= static_cast<double>(kMinPassSteps * clock_step_ns.value())) return {};
   return fmt::format("a pass took {:.6g} ns, less than {} steps of the clock of {} ns", shortest_ns,
                      kMinPassSteps, clock_step_ns.value());
+}
+
+std::string WhyPiecesTooShort(double shortest_seconds, const Fact<int64_t>& clock_step_ns) {
+  if (!clock_step_ns.known()) return WhyClockUnknown(clock_step_ns);
+  const double shortest_ns = shortest_seconds * 1e9;
+  if (shortest_ns >= static_cast<double>(kMinPieceSteps * clock_step_ns.value())) return {};
+  return fmt::format("a timed piece of a pass took {:.6g} ns, less than {} steps of the clock of "
+                     "{} ns",
+                     shortest_ns, kMinPieceSteps, clock_step_ns.value());
 }
 
 double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns) {

@@ -57,8 +57,15 @@ inline constexpr int64_t kMinPassSteps = 1000;
 // Why the clock cannot time one of the passes, with numbers; empty if it can.
 std::string WhyTooShort(std::span<const double> seconds, const Fact<int64_t>& clock_step_ns);
 
-// What a pass must be asked to take for that: longer, because the number of its iterations is an
-// estimate. Passes of less than a quarter of what was asked are run again, with a better one.
+// The shortest piece, in steps of the clock, of a pass that is the sum of many: the two readings
+// around it err by 4 % together, at most, and over many pieces by less, since chance averages out.
+inline constexpr int64_t kMinPieceSteps = 50;
+
+// Why the clock cannot time pieces of which the shortest took so long; empty if it can.
+std::string WhyPiecesTooShort(double shortest_seconds, const Fact<int64_t>& clock_step_ns);
+
+// What a pass must be asked to take for kMinPassSteps: longer, because the number of its iterations
+// is an estimate. Passes of less than a quarter of what was asked are run again, with a better one.
 double ShortestPassSeconds(double asked_seconds, const Fact<int64_t>& clock_step_ns);
 
 }  // namespace filterbench

@@ -121,6 +121,13 @@ TEST(WhyTooShort, DependsOnTheStepOfTheClock) {
   EXPECT_EQ(WhyTooShort(std::vector<double>{1.5}, Fact<int64_t>::Unknown("it stands still")),
             "the resolution of the clock is not known: it stands still");
 
+  EXPECT_EQ(WhyPiecesTooShort(0.0499, coarse),
+            "a timed piece of a pass took 4.99e+07 ns, less than 50 steps of the clock of 1000000 "
+            "ns");
+  EXPECT_EQ(WhyPiecesTooShort(0.05, coarse), "");
+  EXPECT_EQ(WhyPiecesTooShort(1, Fact<int64_t>::Unknown("it stands still")),
+            "the resolution of the clock is not known: it stands still");
+
   EXPECT_EQ(ShortestPassSeconds(0, coarse), 4.0);
   EXPECT_EQ(ShortestPassSeconds(5, coarse), 5.0);
   EXPECT_EQ(ShortestPassSeconds(0.02, Fact<int64_t>::Known(25)), 0.02);

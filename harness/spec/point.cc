@@ -126,6 +126,9 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
   if (const auto fill = json.find("fill"); fill != json.end()) {
     if (!fill->is_number()) return Error{"point.fill: must be a number"};
     point.fill = fill->get<double>();
+  } else if (IsFilling(point.mode)) {
+    return Error{fmt::format("point.fill: is missing in mode {}",
+                             kModeNames[static_cast<size_t>(point.mode)])};
   }
   if (const auto pages = json.find("pages"); pages != json.end()) {
     const Result<size_t> index = IndexOf("point.pages", *pages, kPagesNames);

@@ -24,12 +24,17 @@ enum class Mode {
   kLatency,        // a chain in which each lookup waits for the answer before it
   kReference,      // the scalar reference one key at a time, compiled for the target
   kOverfill,       // inserting key by key, to and beyond what the filter was sized for: ns per key
+  kInsert,         // inserting the last keys before a fill: ns per key of these
 };
-inline constexpr std::string_view kModeNames[] = {"build",   "lookup_batched",   "lookup_single",
-                                                  "latency", "lookup_reference", "overfill"};
+inline constexpr std::string_view kModeNames[] = {
+    "build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill",
+    "insert"};
+
+// Whether a mode is about inserting key by key, so that it has a fill.
+constexpr bool IsFilling(Mode mode) { return mode == Mode::kOverfill || mode == Mode::kInsert; }
 
 // Whether a mode asks keys, so that it has a share of negatives.
-constexpr bool IsLookup(Mode mode) { return mode != Mode::kBuild && mode != Mode::kOverfill; }
+constexpr bool IsLookup(Mode mode) { return mode != Mode::kBuild && !IsFilling(mode); }
 
 // Whether a mode can be asked of several threads at once.
 constexpr bool MayHaveThreads(Mode mode) {
@@ -51,7 +56,8 @@ struct Point {
   KeySetSpec key_set;
   Mode mode = Mode::kLookupBatched;
   // Keys given over `keys`: the filter is made empty and filled key by key until it refuses one.
-  // Nothing where it is built from `keys` keys at once. Always there in mode overfill.
+  // Nothing where it is built from `keys` keys at once. Always there where
+  // IsFilling(mode).
   std::optional<double> fill;
   std::optional<double> negative_share;  // absent keys over lookups; only where IsLookup(mode)
   Hashing hashing = Hashing::kPrehashed;

@@ -59,8 +59,8 @@ struct SweepSpec {
   std::vector<uint64_t> keys;
   std::vector<KeySetSpec> key_sets;
   std::vector<Mode> modes;
-  // How far filters are filled key by key; none: they are built at once, and mode overfill takes
-  // 0.5, 1, 1.5, 2, 3.
+  // How far filters are filled key by key; none: they are built at once, mode overfill takes 0.5,
+  // 1, 1.5, 2, 3, and mode insert 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.
   std::vector<double> fills;
   std::vector<double> negative_shares;
   std::vector<Hashing> hashings;
