@@ -172,4 +172,4 @@ def draw(run):
 
 
 def _cross(look):
-    return style.marker_options(look, 1.7) | {"marker": "x"}
+    return style.marker_options(look._replace(marker="x", fill="full"), 1.7)

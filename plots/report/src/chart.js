@@ -262,9 +262,16 @@ export class Chart {
     this.ring.style.transform = `translate(${x}px, ${y}px)`;
     this.tip.replaceChildren(...this.tipOf(item));
     const {offsetWidth: width, offsetHeight: height} = this.tip;
-    const left = x + 16 + width <= this.frame.clientWidth ? x + 16
-      : Math.max(0, Math.min(x - 16 - width, this.frame.clientWidth - width));
-    const top = Math.max(0, Math.min(y - height / 2, this.frame.clientHeight - height));
+    const [right, below] = [this.frame.clientWidth - width, this.frame.clientHeight - height];
+    let left = x + 16;
+    let top = Math.max(0, Math.min(y - height / 2, below));
+    if (left > right) left = x - 16 - width;
+    if (left < 0) {
+      // No room beside the point: above or below it.
+      left = Math.max(0, right / 2);
+      top = y > this.frame.clientHeight / 2 ? Math.min(0, y - 16 - height)
+        : Math.max(below, y + 16);
+    }
     this.tip.style.transform = `translate(${left}px, ${top}px)`;
     if (speak) this.live.textContent = this.tip.innerText;
   }
