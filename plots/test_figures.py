@@ -88,9 +88,12 @@ def test_every_figure_is_right_on_every_page(module, page, full_run, drawn):
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 @pytest.mark.parametrize("page", [("screen", "screen"), ("paper", "column"), ("slides", "text")],
                          ids="-".join)
-def test_long_names_have_room_too(module, page, long_run):
+def test_long_names_have_room_too(module, page, long_run, make_run):
+    # Of double hashing the long run has no small tables; its figure shows two filters at most.
+    run = long_run if module is not double_hashing else make_run(
+        testing.small_tables(), manifest=testing.make_manifest(cpu_brand="Example CPU " * 14))
     with style.on(style.make_page(*page)):
-        assert pictures.faults(module.draw(long_run)) == []
+        assert pictures.faults(module.draw(run)) == []
 
 
 def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):

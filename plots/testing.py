@@ -270,6 +270,13 @@ def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 
     return entries
 
 
+def small_tables(keys=(1000, 2000)):
+    """Bloom filters in sizes where double hashing costs something, for figure 10."""
+    return make_points(filters=("classic_bloom", "km_bloom"), baselines=(), bits_per_key=(10,),
+                       keys=keys, shares=(1.0,), targets=("scalar",), modes=("lookup_batched",),
+                       failing=False)
+
+
 def full_points():
     """What every figure is drawn from: two more modes at two key counts, and filters filled beyond
     what they were made for."""
