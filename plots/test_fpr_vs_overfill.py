@@ -6,13 +6,14 @@ from plots import fpr_vs_overfill, testing
 MADE_FOR = 1000
 
 
-def _point(name, fill, fpr, *, held=None, bits=10.0, false_positives=None, params=None, **options):
-    held = round(MADE_FOR * fill) if held is None else held
+def _point(name, fill, fpr, *, held=None, bits=10.0, false_positives=None, params=None,
+           keys=MADE_FOR, **options):
+    held = round(keys * fill) if held is None else held
     if options.get("status", "ok") == "ok":
-        options |= {"ns": 20.0, "bits": bits * MADE_FOR / held, "fpr": fpr,
+        options |= {"ns": 20.0, "bits": bits * keys / held, "fpr": fpr,
                     "false_positives": round(1e6 * fpr) if false_positives is None
                     else false_positives}
-    return testing.make_point(name, params or {"bits_per_key": 10.0}, MADE_FOR, "overfill", None,
+    return testing.make_point(name, params or {"bits_per_key": 10.0}, keys, "overfill", None,
                               "scalar", fill=fill, keys_held=held, **options)
 
 
@@ -48,8 +49,8 @@ def test_a_fill_that_is_no_whole_number_of_keys_is_no_refusal(make_run):
     assert not _lines(figure.axes[0], "refuses:")
 
 
-def test_what_grows_what_refuses_and_what_takes_all_have_panels_of_their_own(drawn):
-    figure = drawn(fpr_vs_overfill)
+def test_what_grows_what_refuses_and_what_takes_all_have_panels_of_their_own(make_run):
+    figure = fpr_vs_overfill.draw(make_run(testing.make_overfilled()))
     shown = [{gid.split(":")[1] for gid in _lines(axes, "measured:")} for axes in figure.axes]
     assert shown == [{"cuckoo"}, {"classic_bloom", "blocked_bloom"}, {"scalable_bloom"}]
 
@@ -64,7 +65,7 @@ def test_a_hundred_fold_fill_has_a_logarithmic_axis(make_run):
 
 def test_no_false_positive_is_an_upper_limit(make_run):
     figure = fpr_vs_overfill.draw(make_run([_point("ribbon", 0.5, 1e-9, false_positives=0),
-                                            _point("ribbon", 1.0, 0.01)]))
+                                            _point("ribbon", 2.0, 0.01)]))
     assert _lines(figure.axes[0], "upper_limit:")["upper_limit:ribbon:"] == (
         [0.5], [pytest.approx(3e-6)])
     low, _ = figure.axes[0].get_ylim()
@@ -79,12 +80,23 @@ def test_the_axis_ends_at_an_fpr_of_one(make_run):
 
 
 def test_one_fill_is_no_figure_and_one_fill_of_a_filter_is_said(make_run):
-    gap, = fpr_vs_overfill.gaps(make_run([_point("blocked_bloom", 1, 0.1)]))
+    gap, = fpr_vs_overfill.gaps(make_run([_point("blocked_bloom", 2, 0.1)]))
     assert gap.fatal and "one fill only" in gap.lack
     gap, = fpr_vs_overfill.gaps(make_run([
         _point("blocked_bloom", 1, 0.1), _point("blocked_bloom", 2, 0.2),
-        _point("cuckoo", 1, 0.1)]))
+        _point("cuckoo", 2, 0.1)]))
     assert not gap.fatal and "cuckoo" in gap.lack
+
+
+def test_filters_filled_up_to_their_size_are_not_overfilled(make_run):
+    """A sweep of loads at another key count has more fills; it is not what is asked here."""
+    loads = [_point("blocked_bloom", fill, fill / 100, keys=2 * MADE_FOR)
+             for fill in (0.1, 0.3, 0.5, 0.7, 0.9, 1)]
+    gap, = fpr_vs_overfill.gaps(make_run(loads))
+    assert gap.fatal and "more keys than it was made for" in gap.lack
+    figure = fpr_vs_overfill.draw(make_run(loads + [
+        _point("blocked_bloom", 1, 0.01), _point("blocked_bloom", 2, 0.1)]))
+    assert _lines(figure.axes[0], "measured:")["measured:blocked_bloom:"][0] == [1, 2]
 
 
 def test_what_cannot_be_filled_is_named(make_run):
