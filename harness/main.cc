@@ -1,5 +1,5 @@
-// The front door: filterbench list | plan | run | ..., a family of subcommands per file of commands/,
-// and what front_door.h hands on to Python. Data goes to stdout, talk to stderr.
+// The front door: filterbench list | plan | run | ..., a family of subcommands per file of
+// commands/, and what front_door.h hands on to Python. Data goes to stdout, talk to stderr.
 
 #include <cstddef>
 #include <cstdio>

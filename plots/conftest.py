@@ -46,7 +46,7 @@ def drawn(full_run):
 
 @pytest.fixture
 def tiny_run_path(tmp_path):
-    return testing.write_run(tmp_path / "results" / testing.RUN_NAME, testing.tiny_points())
+    return testing.write_run(tmp_path / "results" / testing.RUN_NAME, testing.smallest_points())
 
 
 @pytest.fixture

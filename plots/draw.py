@@ -19,6 +19,7 @@ figures, or those of --only; with --allow-missing it is enough that there is one
 """
 
 import argparse
+import dataclasses
 import difflib
 import io
 import os
@@ -209,7 +210,7 @@ class _Drawing:
             return able[0] if able else None
 
         def rank(run):
-            with style.on(self.page()):
+            with style.on(dataclasses.replace(self.page(), is_sketch=True)):
                 what = shown(entry.draw(run))
             return (*what, -len(entry.gaps(run)), run.name)
         return max(able, key=rank)

@@ -17,8 +17,8 @@ from plots import selection, style
 NAME = "speed_vs_load"
 TITLE = "Inserting and looking up against the load"
 NEEDS = "points in modes insert and lookup_batched at two or more fills"
-REMEDY = ("run a spec with modes insert and lookup_batched, several fills, and negative_shares 0 and "
-          "1, such as workloads/specs/paper.json")
+REMEDY = ("run a spec with modes insert and lookup_batched, several fills, and negative_shares 0 "
+          "and 1, such as workloads/specs/paper.json")
 _PANEL_INCHES = 2.1
 
 # What each panel shows, its mode and its share of negatives.
@@ -92,8 +92,8 @@ def gaps(run):
             found.append(selection.Gap(f"nothing about {title} with {', '.join(absent)}", REMEDY))
     for title, share, points in panels:
         if share is not None and _floor(run, share, points["keys"].iloc[0]).empty:
-            found.append(selection.Gap(f"no floor for {title}", "add touch_lines to the spec, built "
-                                       "at once from as many keys and asked alike"))
+            found.append(selection.Gap(f"no floor for {title}", "add touch_lines to the spec, "
+                                       "built at once from as many keys and asked alike"))
     return found
 
 
@@ -172,4 +172,4 @@ def draw(run):
 
 
 def _cross(look):
-    return style.marker_options(look, 1.7) | {"marker": "x"}
+    return style.marker_options(look._replace(marker="x", fill="full"), 1.7)

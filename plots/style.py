@@ -84,6 +84,7 @@ class Page:
     band: str = "#f3f3f3"       # every other row of a figure with named rows
     floor: str = "#222222"      # the line of touch_lines
     tex: bool = False           # LaTeX sets the text (PGF)
+    is_sketch: bool = False     # only to see what a figure would show: nothing is laid out
 
     @property
     def small(self):
@@ -500,6 +501,8 @@ def finish(figure, run, title, subtitle, caption, handles):
     leaves the page. What the picture does not say stands in figure.caption."""
     here = figure.page
     figure.caption = Caption(title, subtitle, caption, list(getattr(run, "runs", [run])))
+    if here.is_sketch:
+        return
     _share_labels(figure)
     legend, is_below = _legend(figure, handles)
     legend_width, legend_height = _inches(figure, legend)

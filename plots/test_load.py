@@ -60,9 +60,13 @@ def test_unknown_is_nan_and_never_zero(make_run):
     assert math.isnan(row["build_ns_per_key"]) and math.isnan(row["ns_per_op_low"])
 
 
+def _built_points():
+    return [entry for entry in testing.tiny_points() if "fill" not in entry["point"]]
+
+
 # A filter that is filled beyond its size must not stand in a figure as if it had been built so.
 def test_filled_points_stand_apart(make_run):
-    points = testing.tiny_points()
+    points = _built_points()
     points[0]["point"]["fill"] = 2.5
     points[0]["keys_held"] = [2500, 2400]
     run = make_run(points)
@@ -75,7 +79,7 @@ def test_filled_points_stand_apart(make_run):
 # What lies on pages of its own choice, or is asked by several threads, is no point of a curve of
 # those that do not.
 def test_points_of_pages_and_threads_stand_apart(make_run):
-    points = testing.tiny_points()
+    points = _built_points()
     points[0]["point"]["pages"] = "hugetlb"
     points[0]["huge_page_bytes"] = 2097152
     points[1]["point"].update(threads=2, mode="lookup_batched", negative_share=1.0)

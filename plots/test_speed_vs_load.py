@@ -68,7 +68,8 @@ def test_a_filter_that_refused_a_key_ends_there(make_run):
         x, y = _lines(figure, "measured:cuckoo:")["measured:cuckoo:"][panel]
         assert x == [0.1, 0.5, 0.9, 0.97]
         assert _lines(figure, "full:")["full:cuckoo:"][panel] == ([0.97], [y[-1]])
-        assert _lines(figure, "measured:blocked")["measured:blocked_bloom:"][panel][0] == list(_FILLS)
+        blocked = _lines(figure, "measured:blocked")["measured:blocked_bloom:"]
+        assert blocked[panel][0] == list(_FILLS)
     assert "refused the next key" in [t.get_text() for t in figure.legends[0].get_texts()]
 
 
@@ -118,7 +119,8 @@ def test_the_load_of_slots_must_be_a_number(tmp_path):
     samples = testing.make_samples(points)
     samples[-1]["filter"]["extra"] = {"load": "full"}
     path = testing.write_run(tmp_path / testing.RUN_NAME, points, samples=samples)
-    with pytest.raises(load.RunError, match=rf"samples.jsonl:{len(samples)}: field filter.extra.load"):
+    field = rf"samples.jsonl:{len(samples)}: field filter.extra.load"
+    with pytest.raises(load.RunError, match=field):
         load.load_run(path)
 
 

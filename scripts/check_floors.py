@@ -25,9 +25,9 @@ FLOORS = {"filters", "workloads", "harness", "plots", "scripts", "results", "cma
 COMMON_GROUND = {"filters/hash.h", "filters/result.h"}
 # Folders of filters/ that are no family: what families stand on, and the tests of the contract.
 FILTER_MACHINERY = {"filters/simd", "filters/theory", "filters/conformance"}
-# Folder of harness/ -> folders that it may include besides itself. The front door is main.cc, which
-# may include all, and commands/, which no other folder knows; the other files in harness/ itself are
-# tools for all, which include none.
+# Folder of harness/ -> folders that it may include besides itself. The front door is main.cc,
+# which may include all, and commands/, which no other folder knows; the other files in harness/
+# itself are tools for all, which include none.
 HARNESS = {
     "spec": set(),
     "machine": set(),

@@ -11,7 +11,8 @@ times: depends on the machine) or trend (the shape of a curve).
 Verdicts, of each part of a claim and, by the first of them that one part has, of the claim:
 
     not reproduced   the interval lies wholly outside of the claimed value with its tolerance
-    undecided        it reaches over an end (within noise), or is not known
+    undecided        it reaches over an end (within noise), or is not known; and where it is of
+                     times: fewer than three processes, or a machine that the doctor found unfit
     reproduced       it lies wholly inside
     not measurable   the runs lack the data, or no run can have it; the reason says how to measure
 
@@ -47,6 +48,7 @@ EXIT_USAGE, EXIT_NOT_MEASURABLE, EXIT_NOT_COMPARABLE = 2, 5, 6
 FORMATS = ("text", "markdown", "latex")
 _WIDTH = 100
 _LONGEST_MESSAGE = 300
+_LEAST_PROCESSES = 3
 COLUMNS = ("verdict", "claim", "part", "claimed", "measured", "ratio", "run")
 
 
@@ -142,16 +144,33 @@ def check_part(check, runs):
         reasons.sort(key=lambda reason: isinstance(reason, measures.Absent))
         return _unmeasured(check, str(reasons[0])) | about
     verdict, reason = measures.judge(found.value, check["claimed"], check["tolerance"])
+    doubt = (_doubt(data, found.point_ids) if check["measure"]["quantity"] in measures.TIMES
+             else None)
+    if doubt is not None:
+        verdict, reason = UNDECIDED, doubt
     ratio = measures.over_claimed(found.value, check["claimed"])
     remedy = None
     if verdict == UNDECIDED:
         better = "--rigorous" if check["measure"]["quantity"] in measures.TIMES else (
             "with more absent keys (--set fpr_queries=N)")
         remedy = f"to decide it: filterbench run {check['specs'][0]} {better}"
-    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy, **about,
+    return {"label": check["label"], "verdict": verdict, "reason": reason, "remedy": remedy,
+            **about,
             "measured": _plain(found.value), "ratio": None if ratio is None else _plain(ratio),
             "measure": chosen, "run": data.run.name, "points": list(found.point_ids),
             "notes": [note._asdict() for note in found.notes]}
+
+
+def _doubt(data, point_ids):
+    """Why these times can decide nothing, whatever their intervals; None if they can."""
+    complaints = _complaints(data.run)
+    if complaints:
+        return f"the machine was unfit for times, says its doctor: {', '.join(complaints)}"
+    processes = min(data.processes(point_id) for point_id in point_ids)
+    if processes < _LEAST_PROCESSES:
+        return (f"times of {processes} process{'es' * (processes > 1)}: how much others would "
+                "differ is not known well enough")
+    return None
 
 
 def _plain(value):
@@ -398,7 +417,8 @@ def _chosen(claims, only):
         if name not in known:
             near = difflib.get_close_matches(name, known, 3, 0.4)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ClaimsError(f"unknown claim {name!r}; {hint}`filterbench claims --list` names all")
+            raise ClaimsError(f"unknown claim {name!r}; {hint}`filterbench claims --list` names "
+                              "all")
     if only and not names:
         raise ClaimsError("--only names no claim; `filterbench claims --list` names all")
     return [claim for claim in claims if not names or claim["id"] in names]

@@ -8,7 +8,8 @@ Selection   Which point is meant: filter, params, keys, mode, negative_share, fi
             must have the same parameters. A list of values means the first that the run has, in the
             order of the list. In `of` and `over` of a curve (fpr_of_crossing, work_ns_of_crossing,
             bits_per_key_at_fpr, or `pick` without `along`) it means all of them. Many modes and
-            shares ask the same filter: for all but times the point with the most FPR queries counts.
+            shares ask the same filter: for all but times the point with the most FPR queries
+            counts.
 
 Quantity    bits_per_key, fpr, ns_per_op, floor_ratio (the time over the machine's floor, as the
             summary has it), overhead (bits per key over log2(1/FPR)), extra.NAME (what the filter
@@ -97,6 +98,11 @@ class Data:
 
     def samples(self, point_id):
         return self._samples.get(point_id)
+
+    def processes(self, point_id):
+        """How many processes measured a point."""
+        samples = self.samples(point_id)
+        return 0 if samples is None else samples["process"].nunique()
 
     def extras(self, point_id, name):
         """What each build of a point told under `name`."""
@@ -324,7 +330,8 @@ def _over_all(data, measure):
     row = data.by_id[least.point_ids[0]]
     return Found(value, least.point_ids, (Note(
         "which", f"of {len(founds)} filters, parameters and key counts the least has "
-        f"{row['filter']} ({row['params_label'] or 'its defaults'}) at {number(row['keys'])} keys"),))
+        f"{row['filter']} ({row['params_label'] or 'its defaults'}) at {number(row['keys'])} "
+        "keys"),))
 
 
 def _curve(data, wanted):
@@ -394,7 +401,8 @@ def _work_of_crossing(data, measure):
         rows = data.rows(where | measure[side], curve=True)
         filters = {row["filter"] for row in rows}
         if side == "of" and len(filters) < measure.get("least_filters", 1):
-            raise Unknown(f"of {describe(measure[side])} there is only {', '.join(sorted(filters))}")
+            raise Unknown(f"of {describe(measure[side])} there is only "
+                          f"{', '.join(sorted(filters))}")
         sides[side] = {(row["filter"], row["params"]) for row in rows}
     keys, share = where["keys"], where["negative_share"]
     candidates = {side: [row for row in costs.candidates(data.run, keys, share,
@@ -464,8 +472,8 @@ def _alternatives(measure):
 
 
 def measure_in(data, measure):
-    """(what was found, the measure with one value for each list). Raises Unknown, with the reason of
-    the first alternative that has points, or of the first."""
+    """(what was found, the measure with one value for each list). Raises Unknown, with the reason
+    of the first alternative that has points, or of the first."""
     reasons = []
     for chosen in _alternatives(measure):
         try:

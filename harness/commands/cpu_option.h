@@ -11,8 +11,7 @@
 
 namespace filterbench {
 
-// The CPU to measure on: the one asked for, or the one that this project chooses. Nothing if none is
-// known.
+// The CPU to measure on: the one asked for, or DefaultCpu. Nothing if none is known.
 Result<std::optional<int>> ChooseCpu(std::optional<int> asked,
                                      const nlohmann::json& environment);
 

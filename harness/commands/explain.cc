@@ -20,12 +20,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "filters/nearest_name.h"
 #include "filters/result.h"
 #include "harness/explain/draw.h"
 #include "harness/explain/examples.h"
 #include "harness/explain/probes.h"
 #include "harness/explain/scene.h"
+#include "harness/explain/show_key.h"
 
 namespace filterbench {
 namespace {
@@ -65,26 +65,31 @@ Result<uint64_t> ReadNumber(std::string_view option, const std::optional<std::st
   const std::optional<uint64_t> value = ParseNumber(*text);
   if (value && *value >= low && *value <= high) return *value;
   return Error{fmt::format("{} {}: must be a whole number of {}..{}", option,
-                           explain::ShowKey(*text, false), low, high)};
+                           explain::ShowKey(*text), low, high)};
+}
+
+Error NoneOf(std::string_view option, std::string_view name,
+             const std::vector<std::string_view>& names) {
+  return Error{fmt::format("{} {}: must be one of {}", option, explain::ShowKey(name),
+                           fmt::join(names, ", "))};
 }
 
 Result<explain::Hashing> ReadHashing(const std::string& name) {
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const std::string_view known : explain::kHashingNames) {
     const auto hashing = static_cast<explain::Hashing>(names.size());
     if (hashing == explain::Hashing::kByHand) continue;
     if (known == name) return hashing;
-    names.emplace_back(known);
+    names.push_back(known);
   }
-  return Error{UnknownName("hash", name, names) +
-               fmt::format("; must be one of {}", fmt::join(names, ", "))};
+  return NoneOf("--hash", name, names);
 }
 
 // KEY=a,b,c; the key may hold further equals signs.
 std::optional<Error> ReadPositions(const std::string& text, explain::PositionsByHand& by_hand) {
   const auto refuse = [&](std::string_view why) {
     return Error{fmt::format("--positions {}: {}: must be KEY=a,b,c with a whole number per probe",
-                             explain::ShowKey(text, false), why)};
+                             explain::ShowKey(text), why)};
   };
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos) return refuse("has no =");
@@ -95,7 +100,7 @@ std::optional<Error> ReadPositions(const std::string& text, explain::PositionsBy
     const std::string_view item = rest.substr(0, comma);
     const std::optional<uint64_t> position = ParseNumber(item);
     if (!position) {
-      return refuse(explain::ShowKey(item, false) + " is no position");
+      return refuse(explain::ShowKey(item) + " is no position");
     }
     positions.push_back(*position);
     if (comma == rest.size()) break;
@@ -104,7 +109,7 @@ std::optional<Error> ReadPositions(const std::string& text, explain::PositionsBy
   const std::string key = text.substr(0, equals);
   if (!by_hand.emplace(key, std::move(positions)).second) {
     return Error{fmt::format("--positions: those of {} are given twice",
-                             explain::ShowKey(key, false))};
+                             explain::ShowKey(key))};
   }
   return std::nullopt;
 }
@@ -113,9 +118,11 @@ std::optional<Error> ReadPositions(const std::string& text, explain::PositionsBy
 Result<explain::Request> ReadRequest(const ExplainOptions& options) {
   explain::Request request;
   if (options.example) {
-    Result<explain::Request> example = explain::FindExample(*options.example);
-    if (!example) return Error{"--example: " + example.error()};
-    request = std::move(*example);
+    const explain::Example* example = explain::FindExample(*options.example);
+    if (example == nullptr) {
+      return NoneOf("--example", *options.example, explain::ExampleNames());
+    }
+    request = example->request;
   }
   explain::Shape& shape = request.shape;
   const Result<uint64_t> bits = ReadNumber("--m", options.bits, shape.bits, 1, explain::kMaxBits);
@@ -126,7 +133,7 @@ Result<explain::Request> ReadRequest(const ExplainOptions& options) {
   shape.k = static_cast<uint32_t>(*k);
   if (options.hash) {
     const Result<explain::Hashing> hashing = ReadHashing(*options.hash);
-    if (!hashing) return Error{"--hash: " + hashing.error()};
+    if (!hashing) return Error{hashing.error()};
     if (!options.positions.empty()) {
       return Error{"--hash and --positions: either a hash function gives the positions or you do"};
     }
@@ -219,8 +226,6 @@ void AddExplain(CommandLine& line) {
   const auto options = std::make_shared<ExplainOptions>();
   CLI::App* explain = line.app.add_subcommand(
       "explain", "Show a small Bloom filter bit by bit: why it says no or maybe, and when it lies");
-  std::vector<std::string_view> examples;
-  for (const explain::Example& example : explain::Examples()) examples.push_back(example.name);
   // As they were given: CLI11 would take a key in brackets for a list and an empty one for none.
   const auto add_text = [&](const char* name, std::optional<std::string>& value,
                             const char* type, const std::string& help) {
@@ -257,7 +262,7 @@ void AddExplain(CommandLine& line) {
   add_text("--example", options->example, "NAME",
            fmt::format("Begin with an example, to which the other options add: {}; without any "
                        "option, a tour of them",
-                       fmt::join(examples, ", ")));
+                       fmt::join(explain::ExampleNames(), ", ")));
   add_text("--width", options->width, "COLUMNS",
            fmt::format("Columns to draw in, {}..{}; those of the terminal by itself, 80 without",
                        explain::kMinWidth, explain::kMaxWidth));

@@ -1,7 +1,6 @@
 #include "harness/explain/draw.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,14 +10,15 @@
 
 #include <fmt/format.h>
 
+#include "harness/explain/show_key.h"
+
 namespace filterbench::explain {
 namespace {
 
-constexpr size_t kLongestKey = 40;    // in bytes, as shown
 constexpr size_t kWidestProse = 100;  // columns that are still easy to read
 constexpr size_t kMaxListed = 12;     // numbers or names in one sentence
 constexpr uint64_t kMaxDrawnBits = 4096;
-constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwyz";
+constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr char kManyKeys = '#';  // of those after the letters
 constexpr char kShared = '*';
 constexpr char kUnset = '.';
@@ -28,62 +28,16 @@ constexpr std::string_view kRed = "\033[31m";
 constexpr std::string_view kGreen = "\033[32m";
 constexpr std::string_view kPlain = "\033[0m";
 
-// --- Keys ---
+// Of a change of colour at the front of `text`.
+size_t EscapeBytes(std::string_view text) { return text.substr(0, text.find('m')).size() + 1; }
 
-// A well-formed code point at the front of `text` (RFC 3629, section 4).
-struct CodePoint {
-  uint32_t value;
-  size_t bytes;
-};
-
-std::optional<CodePoint> Decode(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return CodePoint{lead, 1};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return std::nullopt;
-  uint32_t value = lead & (0x7f >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return std::nullopt;
-    value = value << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = value >= 0xd800 && value <= 0xdfff;
-  if (value < kLeast[bytes] || value > 0x10ffff || is_surrogate) return std::nullopt;
-  return CodePoint{value, bytes};
-}
-
-// Whether a terminal shows it as itself: no control character (C0, C1), nothing that is invisible,
-// turns the direction of writing, joins the character before or is for private use.
-bool IsVisible(uint32_t c) {
-  constexpr std::pair<uint32_t, uint32_t> kHidden[] = {
-      {0x00, 0x1f},     {0x7f, 0xa0},     {0xad, 0xad},     {0x300, 0x36f},    {0x61c, 0x61c},
-      {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f},  {0x2028, 0x202f},
-      {0x205f, 0x206f}, {0x20d0, 0x20ff}, {0x3000, 0x3000}, {0x3164, 0x3164},  {0xe000, 0xf8ff},
-      {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xffff},  {0xe0000, 0x10ffff},
-  };
-  return std::none_of(std::begin(kHidden), std::end(kHidden),
-                      [c](const auto& range) { return c >= range.first && c <= range.second; });
-}
-
-std::string Escape(uint32_t c) {
-  switch (c) {
-    case '\n': return "\\n";
-    case '\t': return "\\t";
-    case '\r': return "\\r";
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    default: return c < 0x80 ? fmt::format("\\x{:02x}", c) : fmt::format("\\u{{{:x}}}", c);
-  }
-}
-
-// Columns that a text takes without its colours; characters from U+1100 on count as wide ones, which
-// some are.
+// Columns that a text takes without its colours; characters from U+1100 on count as wide ones,
+// which some are.
 size_t Columns(std::string_view text) {
   size_t columns = 0;
   while (!text.empty()) {
     if (text[0] == '\033') {
-      text.remove_prefix(std::min(text.find('m') + 1, text.size()));
+      text.remove_prefix(EscapeBytes(text));
       continue;
     }
     const CodePoint c = Decode(text).value_or(CodePoint{'?', 1});
@@ -93,9 +47,6 @@ size_t Columns(std::string_view text) {
   return columns;
 }
 
-// --- Text ---
-
-std::string Number(double value) { return fmt::format("{:.4g}", value); }
 std::string Percent(double share) { return fmt::format("{:.3g} %", share * 100); }
 
 std::string PlainCount(uint64_t count, std::string_view one, std::string_view many) {
@@ -138,17 +89,20 @@ class Drawing {
   std::string Draw() {
     const Request& request = scene_.request;
     if (!request.title.empty()) {
-      text_ += Paint(request.title, kBold) + "\n";
+      Prose(Paint(request.title, kBold));
       text_ += std::string(std::min(Columns(request.title), look_.width), '-') + "\n";
     }
     if (!request.lead.empty()) Prose(request.lead);
     Prose(fmt::format("m = {} bits, k = {}; hash: {}", scene_.bits.size(),
                       PlainCount(request.shape.k, "probe", "probes"), HashingText()));
-    DrawAdded();
-    DrawTable();
-    DrawRemoved();
-    for (const AskedKey& key : scene_.asked) DrawAsked(key);
-    DrawRates();
+    // A filter that only saturates is drawn by its fill.
+    if (scene_.saturation.empty() || !scene_.added.empty() || !scene_.asked.empty()) {
+      DrawAdded();
+      DrawTable(scene_.bits_before_removal);
+      DrawRemoved();
+      for (const AskedKey& key : scene_.asked) DrawAsked(key);
+      DrawRates();
+    }
     DrawSaturation();
     return std::move(text_);
   }
@@ -177,8 +131,8 @@ class Drawing {
     return "";
   }
 
-  // Lines of at most the width of prose, broken at blanks, words that are longer anywhere. Lines
-  // after the first are indented by `hang`.
+  // Lines of at most the width of prose, broken at blanks, and anywhere in words that are longer.
+  // Lines after the first are indented by `hang`.
   void Prose(std::string_view prose, size_t indent = 0, size_t hang = 0) {
     std::string line(indent, ' ');
     bool has_word = false;
@@ -188,7 +142,11 @@ class Drawing {
       has_word = false;
     };
     while (!prose.empty()) {
-      const size_t end = std::min(prose.find(' '), prose.size());
+      size_t end = std::min(prose.find(' '), prose.size());
+      // A number and its unit stay together.
+      if (prose.substr(end).starts_with(" %")) {
+        end = std::min(prose.find(' ', end + 1), prose.size());
+      }
       std::string_view word = prose.substr(0, end);
       prose.remove_prefix(std::min(end + 1, prose.size()));
       if (has_word && Columns(line) + 1 + Columns(word) > prose_width_) end_line();
@@ -208,7 +166,9 @@ class Drawing {
     text_ += line + "\n";
   }
 
+  // Bytes that must not be parted.
   static size_t Step(std::string_view word, size_t at) {
+    if (word[at] == '\033') return EscapeBytes(word.substr(at));
     return Decode(word.substr(at)).value_or(CodePoint{'?', 1}).bytes;
   }
 
@@ -230,8 +190,8 @@ class Drawing {
     }
   }
 
-  char Symbol(uint64_t position) const {
-    if (!scene_.bits[position]) return kUnset;
+  char Symbol(const std::vector<bool>& bits, uint64_t position) const {
+    if (!bits[position]) return kUnset;
     const std::vector<uint64_t>& setters = scene_.setters[position];
     return setters.size() == 1 ? letters_[setters.front()] : kShared;
   }
@@ -250,8 +210,8 @@ class Drawing {
     text_ += line + "\n";
   }
 
-  std::string BitSymbol(uint64_t position) const {
-    const char symbol = Symbol(position);
+  std::string BitSymbol(const std::vector<bool>& bits, uint64_t position) const {
+    const char symbol = Symbol(bits, position);
     const std::string text(1, symbol);
     return symbol == kUnset ? text : Paint(text, kBold);
   }
@@ -303,23 +263,24 @@ class Drawing {
     return text + " ";
   }
 
-  void DrawTable() {
+  void DrawTable(const std::vector<bool>& bits) {
     text_ += "\n";
-    const uint64_t bits = scene_.bits.size();
-    if (bits > kMaxDrawnBits) {
-      DrawDensity();
+    if (bits.size() > kMaxDrawnBits) {
+      DrawDensity(bits);
       return;
     }
     Heading();
-    for (uint64_t first = 0; first < bits; first += row_bits_) {
-      Row(fmt::format("{}", first), first, [this](uint64_t i) { return BitSymbol(i); });
-    }
-    DrawShared();
+    for (uint64_t first = 0; first < bits.size(); first += row_bits_) DrawRow(bits, first);
+    DrawShared(bits);
+  }
+
+  void DrawRow(const std::vector<bool>& bits, uint64_t first) {
+    Row(fmt::format("{}", first), first, [&](uint64_t i) { return BitSymbol(bits, i); });
   }
 
   // Where one character per bit is too much: each row tells how many of its bits are set.
-  void DrawDensity() {
-    const uint64_t bits = scene_.bits.size();
+  void DrawDensity(const std::vector<bool>& table) {
+    const uint64_t bits = table.size();
     constexpr uint64_t kRows = 32;
     const uint64_t row = (bits + kRows - 1) / kRows;
     Prose(fmt::format("{} bits are too many to draw: set bits of each {}.", bits, row));
@@ -329,7 +290,7 @@ class Drawing {
     for (uint64_t first = 0; first < bits; first += row) {
       const uint64_t end = std::min(bits, first + row);
       const auto count = static_cast<uint64_t>(
-          std::count(scene_.bits.begin() + first, scene_.bits.begin() + end, true));
+          std::count(table.begin() + first, table.begin() + end, true));
       const auto length = static_cast<size_t>(bar * count / (end - first));
       text_ += fmt::format("{:>{}}  {:>{}}", first, index_width_, count, count_width);
       if (length > 0) text_ += "  " + std::string(length, '#');
@@ -337,11 +298,11 @@ class Drawing {
     }
   }
 
-  void DrawShared() {
+  void DrawShared(const std::vector<bool>& bits) {
     std::string shared;
     size_t count = 0;
-    for (uint64_t i = 0; i < scene_.bits.size(); ++i) {
-      if (!scene_.bits[i] || scene_.setters[i].size() < 2) continue;
+    for (uint64_t i = 0; i < bits.size(); ++i) {
+      if (!bits[i] || scene_.setters[i].size() < 2) continue;
       if (++count > kMaxListed) continue;
       std::vector<std::string> keys;
       for (const uint64_t setter : scene_.setters[i]) keys.push_back(scene_.added[setter].key);
@@ -366,10 +327,11 @@ class Drawing {
               2, 4);
       }
     }
-    if (!scene_.removed.empty()) {
-      Prose("A bit does not know how many keys set it: a plain Bloom filter cannot delete. "
-            "Counters in place of bits can (counting_bloom).");
-    }
+    if (scene_.removed.empty()) return;
+    DrawTable(scene_.bits);
+    text_ += "\n";
+    Prose("A bit does not know how many keys set it: a plain Bloom filter cannot delete. Counters in "
+          "place of bits can (counting_bloom).");
   }
 
   void DrawAsked(const AskedKey& key) {
@@ -391,7 +353,7 @@ class Drawing {
     std::set<uint64_t> rows;
     for (const auto& [position, set] : set_at) rows.insert(position / row_bits_ * row_bits_);
     for (const uint64_t first : rows) {
-      Row(fmt::format("{}", first), first, [this](uint64_t i) { return BitSymbol(i); });
+      DrawRow(scene_.bits, first);
       Row("", first, [&](uint64_t i) -> std::string {
         const auto probe = set_at.find(i);
         if (probe == set_at.end()) return " ";
@@ -408,8 +370,10 @@ class Drawing {
         return why + fmt::format(": but {} was added. A false negative, which deleting caused.",
                                  Key(key.key));
       }
-      return why + ": a key that was added would have set " +
-             (key.unset.size() == 1 ? "it." : "them.");
+      const std::string_view them = key.unset.size() == 1 ? "it" : "them";
+      return why + (WasRemoved(key.key)
+                        ? fmt::format(": removing {} cleared {}.", Key(key.key), them)
+                        : fmt::format(": a key that was added would have set {}.", them));
     }
     std::string why = "Maybe, since all its bits are set:";
     std::set<uint64_t> told;
@@ -445,8 +409,12 @@ class Drawing {
                       Percent(scene_.fill()), PlainCount(scene_.distinct_keys, "key", "keys")),
           0, 4);
     Prose(scene_.expected_fpr
-              ? fmt::format("Expected FPR: {} on average over such filters (standard deviation {})",
+              ? fmt::format("Expected FPR: {} on average over such filters{} (standard deviation "
+                            "{})",
                             Percent(scene_.expected_fpr->mean),
+                            scene_.request.shape.hashing == Hashing::kByHand
+                                ? " with random positions"
+                                : "",
                             Percent(scene_.expected_fpr->instance_sd))
               : "Expected FPR: unknown: " + scene_.expected_fpr.error(),
           0, 4);
@@ -463,12 +431,12 @@ class Drawing {
                       scene_.bits.size(), scene_.saturation.front().measured.absent_keys));
     const auto row = [&](std::string_view keys, std::string_view fill, std::string_view expected,
                          std::string_view measured, std::string_view interval) {
-      std::string line = fmt::format("{:>7} {:>7} {:>9} {:>9}", keys, fill, expected, measured);
-      constexpr size_t kWithInterval = 56;
+      std::string line = fmt::format("{:>7} {:>7} {:>10} {:>10}", keys, fill, expected, measured);
+      constexpr size_t kWithInterval = 60;
       if (look_.width >= kWithInterval) line += fmt::format("  {}", interval);
       return line;
     };
-    if (look_.width < 36) {
+    if (look_.width < 40) {
       for (const SaturationRow& point : scene_.saturation) {
         Prose(fmt::format("{}: fill {}, FPR {}", PlainCount(point.keys, "key", "keys"),
                           Percent(Fill(point)), Percent(point.measured.rate)),
@@ -481,8 +449,7 @@ class Drawing {
         text_ += row(fmt::format("{}", point.keys), Percent(Fill(point)),
                      point.expected ? Percent(point.expected->mean) : "unknown",
                      Percent(point.measured.rate),
-                     fmt::format("{} to {}", Number(interval.low * 100),
-                                 Percent(interval.high))) +
+                     fmt::format("{:.3g} to {}", interval.low * 100, Percent(interval.high))) +
                  "\n";
       }
     }
@@ -503,33 +470,6 @@ class Drawing {
 };
 
 }  // namespace
-
-std::string ShowKey(std::string_view key, bool utf8) {
-  bool is_word = !key.empty();
-  std::string text;
-  const size_t bytes = key.size();
-  while (!key.empty()) {
-    const auto c = Decode(key);
-    const bool shown_as_is = c && (c->value < 0x80 || utf8) && IsVisible(c->value);
-    std::string shown;
-    if (!c) {
-      shown = fmt::format("\\x{:02x}", static_cast<unsigned char>(key[0]));
-    } else if (!shown_as_is || c->value == '"' || c->value == '\\') {
-      shown = Escape(c->value);
-    } else {
-      shown = key.substr(0, c->bytes);
-    }
-    is_word = is_word && shown_as_is &&
-              (c->value >= 0x80 || std::isalnum(static_cast<int>(c->value)) != 0 ||
-               c->value == '_' || c->value == '-' || c->value == '.' || c->value == '/');
-    if (text.size() + shown.size() > kLongestKey) {
-      return fmt::format("\"{}\"... ({} bytes)", text, bytes);
-    }
-    text += shown;
-    key.remove_prefix(c ? c->bytes : 1);
-  }
-  return is_word ? text : '"' + text + '"';
-}
 
 std::string Draw(const Scene& scene, const Look& look) { return Drawing(scene, look).Draw(); }
 

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "harness/explain/scene.h"
 
@@ -19,11 +18,6 @@ struct Look {
   bool colour = false;  // with escape sequences
   bool utf8 = false;    // the terminal shows UTF-8
 };
-
-// A key as it can be shown anywhere, on one line: in quotation marks unless it is a plain word, with
-// escapes (\n, \x1b, \u{202e}) for whatever is no visible character, for what is no UTF-8, and for
-// what is not ASCII unless `utf8`. Cut where it is long.
-std::string ShowKey(std::string_view key, bool utf8);
 
 // Ends with a newline.
 std::string Draw(const Scene& scene, const Look& look);

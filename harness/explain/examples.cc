@@ -1,7 +1,5 @@
 #include "harness/explain/examples.h"
 
-#include "filters/nearest_name.h"
-
 namespace filterbench::explain {
 
 std::span<const Example> Examples() {
@@ -40,18 +38,22 @@ std::span<const Example> Examples() {
                    .shape = {.bits = 32},
                    .add = {"apple", "mango", "cherry", "melon", "olive"},
                    .remove = {"apple"},
-                   .ask = {"apple"}}},
+                   .ask = {"apple", "melon"}}},
   };
   return *examples;
 }
 
-Result<Request> FindExample(std::string_view name) {
-  std::vector<std::string> names;
+std::vector<std::string_view> ExampleNames() {
+  std::vector<std::string_view> names;
+  for (const Example& example : Examples()) names.push_back(example.name);
+  return names;
+}
+
+const Example* FindExample(std::string_view name) {
   for (const Example& example : Examples()) {
-    if (example.name == name) return example.request;
-    names.emplace_back(example.name);
+    if (example.name == name) return &example;
   }
-  return Error{UnknownName("example", name, names)};
+  return nullptr;
 }
 
 }  // namespace filterbench::explain

@@ -4,11 +4,9 @@
 // Scenes that are worth a look.
 
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "filters/result.h"
 #include "harness/explain/scene.h"
 
 namespace filterbench::explain {
@@ -21,8 +19,10 @@ struct Example {
 
 std::span<const Example> Examples();
 
-// An error that names all of them where there is none of this name.
-Result<Request> FindExample(std::string_view name);
+std::vector<std::string_view> ExampleNames();
+
+// Nothing where there is none of this name.
+const Example* FindExample(std::string_view name);
 
 }  // namespace filterbench::explain
 

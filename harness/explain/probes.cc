@@ -14,6 +14,7 @@
 #include "filters/bloom/classic.h"
 #include "filters/bloom/kirsch_mitzenmacher.h"
 #include "filters/hash.h"
+#include "harness/explain/show_key.h"
 
 namespace filterbench::explain {
 namespace {
@@ -88,12 +89,12 @@ Result<Probes> Probes::Create(const Shape& shape, PositionsByHand by_hand) {
   if (auto error = Misfit(shape)) return *error;
   for (const auto& [key, positions] : by_hand) {
     if (positions.size() != shape.k) {
-      return Error{fmt::format("positions of '{}': {} of them, must be k = {}", key,
+      return Error{fmt::format("positions of {}: {} of them, must be k = {}", ShowKey(key),
                                positions.size(), shape.k)};
     }
     for (const uint64_t position : positions) {
       if (position < shape.bits) continue;
-      return Error{fmt::format("positions of '{}': {} must be below m = {}", key, position,
+      return Error{fmt::format("positions of {}: {} must be below m = {}", ShowKey(key), position,
                                shape.bits)};
     }
   }
@@ -102,6 +103,12 @@ Result<Probes> Probes::Create(const Shape& shape, PositionsByHand by_hand) {
 
 std::vector<uint64_t> Probes::Of(std::string_view key) const {
   std::vector<uint64_t> positions;
+  Of(key, positions);
+  return positions;
+}
+
+void Probes::Of(std::string_view key, std::vector<uint64_t>& positions) const {
+  positions.clear();
   const uint64_t bits = shape_.bits;
   switch (shape_.hashing) {
     case Hashing::kXxh3:
@@ -127,7 +134,6 @@ std::vector<uint64_t> Probes::Of(std::string_view key) const {
       positions = by_hand_.find(key)->second;
       break;
   }
-  return positions;
 }
 
 Result<FprEstimate> Probes::ExpectedFpr(uint64_t keys) const {

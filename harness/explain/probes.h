@@ -58,6 +58,8 @@ class Probes {
 
   // The k positions of a key that Knows it, in the order of its probes; they may coincide.
   std::vector<uint64_t> Of(std::string_view key) const;
+  // The same in place of what `positions` holds.
+  void Of(std::string_view key, std::vector<uint64_t>& positions) const;
 
   // False-positive rate of filters like this one with `keys` distinct keys, as if positions by hand
   // were random; an error, which is the reason, where theory does not know.

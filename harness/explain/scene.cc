@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/explain/show_key.h"
 #include "harness/utf8.h"
 
 namespace filterbench::explain {
@@ -65,11 +66,13 @@ class Bits {
 MeasuredFpr Measure(const Bits& bits, const Probes& probes,
                     const std::set<std::string, std::less<>>& present) {
   MeasuredFpr measured;
+  std::vector<uint64_t> positions;
   for (uint64_t i = 0; measured.absent_keys < kAbsentKeys; ++i) {
     const std::string key = fmt::format("absent {}", i);
     if (present.contains(key)) continue;
     ++measured.absent_keys;
-    measured.false_positives += bits.MayContain(probes.Of(key)) ? 1 : 0;
+    probes.Of(key, positions);
+    measured.false_positives += bits.MayContain(positions) ? 1 : 0;
   }
   measured.rate = static_cast<double>(measured.false_positives) / measured.absent_keys;
   measured.interval = BinomialInterval(measured.false_positives, measured.absent_keys);
@@ -115,14 +118,15 @@ std::optional<Error> FindUnknown(const Request& request, const Probes& probes) {
     for (const std::string& key : *keys) {
       used.insert(key);
       if (!probes.Knows(key)) {
-        return Error{fmt::format("'{}' has no positions: where some are given by hand, all are",
-                                 key)};
+        return Error{fmt::format("{} has no positions: where some are given by hand, all are",
+                                 ShowKey(key))};
       }
     }
   }
   for (const auto& [key, positions] : request.by_hand) {
     if (!used.contains(key)) {
-      return Error{fmt::format("'{}' has positions but is not added, removed or asked", key)};
+      return Error{fmt::format("{} has positions but is not added, removed or asked",
+                               ShowKey(key))};
     }
   }
   if (request.saturate) return Error{"saturation needs a hash function, not positions by hand"};
@@ -172,6 +176,7 @@ Result<Scene> Explain(const Request& request) {
     scene.added.push_back(std::move(added));
   }
 
+  scene.bits_before_removal = bits.bits();
   std::set<std::string> broken_before;
   for (const std::string& key : request.remove) {
     RemovedKey removed{.key = key, .positions = probes.Of(key)};
@@ -225,7 +230,9 @@ json SceneToJson(const Scene& scene) {
   json added = json::array();
   for (const AddedKey& key : scene.added) {
     json entry = key_to_json(key.key);
-    entry.update({{"positions", key.positions}, {"newly_set", key.newly_set}, {"again", key.again}});
+    entry.update({{"positions", key.positions},
+                  {"newly_set", key.newly_set},
+                  {"again", key.again}});
     added.push_back(std::move(entry));
   }
   json removed = json::array();

@@ -91,9 +91,11 @@ struct Scene {
   std::vector<RemovedKey> removed;
   std::vector<AskedKey> asked;
   uint64_t distinct_keys = 0;  // added and not removed
+  std::vector<bool> bits_before_removal;
   std::vector<bool> bits;
-  uint64_t set_bits = 0;                                // distinct ones
-  std::vector<std::vector<uint64_t>> setters;           // of each bit: indices of `added`, none again
+  uint64_t set_bits = 0;  // distinct ones
+  // Of each bit, which keys set it, cleared or not: indices of `added`, no key twice.
+  std::vector<std::vector<uint64_t>> setters;
   Result<FprEstimate> expected_fpr = Error{};
   Result<MeasuredFpr> measured_fpr = Error{};
   std::vector<SaturationRow> saturation;
