@@ -221,10 +221,10 @@ _ROSTER = (
     "scalable_bloom", "taffy_block", "prefix_bloom", "system_bloom", "leveldb_bloom",
     "rocksdb_legacy_bloom", "rocksdb_dynamic_bloom", "impala_bloom", "acero_bloom", "leveldb_peer",
     "libbloom_peer")
-_DASHES = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)))
+_DASHES = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.5, 1.2, 1.5)))
 # How markers are filled, by variant; every second time that a place of the pool comes back, so that
 # a filter differs from that of the time before without its colour too.
-_FILLS = (("full", "open", "left"), ("bottom", "right", "top"))
+_FILLS = (("full", "open", "left", "right"), ("bottom", "top"))
 
 
 _BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))),
