@@ -35,6 +35,8 @@ struct FilterInfo {
   int hash_bits = 64;
   // A baseline answers by what it costs, not by what was inserted: it has no FPR and may deny keys.
   bool is_baseline = false;
+  // Takes any number of keys, however many it was made for, at a bounded FPR: it adds tables.
+  bool grows = false;
 };
 
 // A fact about a built filter that its parameters leave open: the k that was chosen, the load

@@ -29,9 +29,9 @@ import sys
 import tempfile
 
 from plots import caption, command, tables, tex
-from plots import (build_vs_keys, cpu_vs_cpu, fpr_vs_bits, fpr_vs_overfill, load,
-                   lookup_vs_negatives, lookup_vs_size, overhead_vs_fpr, simd_gain, space_vs_speed,
-                   speed_vs_load, style, winner_map)
+from plots import (block_reads, build_vs_keys, construction, cpu_vs_cpu, double_hashing,
+                   fpr_vs_bits, fpr_vs_overfill, load, lookup_vs_negatives, lookup_vs_size,
+                   overhead_vs_fpr, simd_gain, space_vs_speed, speed_vs_load, style, winner_map)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here.
@@ -45,6 +45,9 @@ FIGURES = (
     lookup_vs_negatives,
     speed_vs_load,
     fpr_vs_overfill,
+    double_hashing,
+    construction,
+    block_reads,
     simd_gain,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.

@@ -42,14 +42,21 @@ _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "pass
                   "width", "process_share", "build_share", "pass_share", "cluster_low_ns",
                   "cluster_high_ns", "cluster_low_share", "floor_ns_per_op", "floor_ratio",
                   "size_bytes", "bits_per_key", "build_ns_per_key", "threads", "allocated_bytes",
-                  "peak_build_bytes_per_key", "huge_page_bytes", "operations_per_second",
+                  "peak_build_bytes_per_key", "huge_page_bytes", "slots_per_key", "builds",
+                  "failed_builds", "attempts_median", "attempts_mean", "attempts_max",
+                  "operations_per_second",
                   "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
                   "queries"]
-_SAMPLE_NUMBERS = ["bits_per_key", "false_positives", "queries", "fpr_instance_sd",
+_SAMPLE_NUMBERS = ["bits_per_key", "table_bits", "false_positives", "queries", "fpr_instance_sd",
                    "stream_lookups", "huge_page_bytes", "slot_load"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
                    "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
-_THEORY_COLUMNS = ["run", "curve", "filter", "label", "source", "bits_per_key", "fpr"]
+_CURVE_COLUMNS = ["run", "curve", "filter", "label", "source"]
+_THEORY_COLUMNS = [*_CURVE_COLUMNS, "bits_per_key", "fpr"]
+_SMALL_TABLE_COLUMNS = [*_CURVE_COLUMNS, "params", "bits", "keys", "fpr"]
+_SLOTS_COLUMNS = [*_CURVE_COLUMNS, "params", "keys", "slots_per_key"]
+_BLOCK_READS_COLUMNS = ["run", "key", "label", "source", "candidate_files", "certain_reads",
+                        "reads_per_fpr"]
 
 
 class RunError(Exception):
@@ -87,6 +94,10 @@ class Run:
     samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass;
                                # process: in older runs that of the round
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
+    # The rest of theory.json; empty where the run is older. `params` is canonical JSON.
+    small_tables: pandas.DataFrame   # one row per (curve, bits); filter None: no filter's probes
+    slots_per_key: pandas.DataFrame  # one row per (curve, keys), of the filter and its parameters
+    block_reads: pandas.DataFrame    # one row per (key, candidate_files)
     complete: bool
     notes: list[str]           # what was tolerated, one sentence each
     manifest: dict             # manifest.json as it is
@@ -127,7 +138,7 @@ def load_run(path):
         filled=points[is_filled & ~is_apart].reset_index(drop=True),
         pages_and_threads=points[is_apart].reset_index(drop=True),
         samples=_read_samples(path, name, notes),
-        theory=_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
+        **_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
         manifest=manifest.value)
 
 
@@ -445,8 +456,15 @@ def _read_point(entry, run, machine):
         "peak_build_bytes_per_key": entry.field("peak_build_bytes_per_key", float, math.nan,
                                                 minimum=0),
         "huge_page_bytes": entry.field("huge_page_bytes", float, math.nan, minimum=0),
+        "slots_per_key": entry.field("slots_per_key", float, math.nan, above=0),
         "operations_per_second": entry.field("operations_per_second", float, math.nan, above=0),
     }
+    attempts = entry.object("build_attempts", optional=True)
+    if attempts is not None:
+        row["builds"] = attempts.field("builds", int, minimum=0)
+        row["failed_builds"] = attempts.field("failed_builds", int, minimum=0)
+        for name in ("median", "mean", "max"):
+            row[f"attempts_{name}"] = attempts.field(name, float, math.nan, minimum=1)
     if not math.isnan(row["threads"]) and mode not in _MODES_OF_THREADS:
         point.child("threads").fail(f"mode {mode} has one thread")
     if mode in _MODES_THAT_FILL and math.isnan(row["fill"]):
@@ -580,7 +598,8 @@ def _read_sample(node, run):
         row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
         row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
         extra = held.object("extra", optional=True)
-        if extra is not None:  # of filters that have slots, the part of them that is in use
+        if extra is not None:  # the size of Bloom filters; of slots, the part that is in use
+            row["table_bits"] = extra.field("bits", float, math.nan, minimum=0)
             row["slot_load"] = extra.field("load", float, math.nan, minimum=0)
     fpr = node.object("fpr", optional=True)
     if fpr is not None:
@@ -595,21 +614,57 @@ def _read_sample(node, run):
     return row
 
 
-def _read_theory(file, run, notes):
+def canonical(params):
+    """Parameters as the text that stands in `params` of all frames."""
+    return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_curves(theory, name, run, read_point):
+    """One row per point of all curves of the array `name`, which older files lack."""
     rows = []
+    for number, curve in enumerate(theory.items(name) if name in theory.value else ()):
+        common = {"run": run, "curve": number, "label": curve.field("label", str),
+                  "source": curve.field("source", str, None)}
+        if name == "block_reads":
+            common["key"] = curve.choice("key", ("absent", "deepest"))
+        else:
+            common["filter"] = curve.field("filter", str, None)
+        if name in ("small_tables", "slots_per_key"):
+            common["params"] = canonical(curve.object("params").value)
+        rows += [common | read_point(point) for point in curve.items("points")]
+    return rows
+
+
+def _read_theory(file, run, notes):
+    """The frames that come from theory.json, by their names in Run."""
+    rows = {"theory": [], "small_tables": [], "slots_per_key": [], "block_reads": []}
     if stored(file).exists():
-        for number, curve in enumerate(_read_json(file, "theory").items("curves")):
-            common = {"run": run, "curve": number, "filter": curve.field("filter", str, None),
-                      "label": curve.field("label", str),
-                      "source": curve.field("source", str, None)}
-            for point in curve.items("points"):
-                # Null: the formula has no value there (a filter that cannot be so small).
-                fpr = point.field("fpr", float, math.nan, above=0, maximum=1)
-                if not math.isnan(fpr):
-                    rows.append(common | {
-                        "bits_per_key": point.field("bits_per_key", float, minimum=0), "fpr": fpr})
+        theory = _read_json(file, "theory")
+        # Null: the formula has no value there (a filter that cannot be so small).
+        rows["theory"] = [row for row in _read_curves(theory, "curves", run, lambda point: {
+            "bits_per_key": point.field("bits_per_key", float, minimum=0),
+            "fpr": point.field("fpr", float, math.nan, above=0, maximum=1)})
+            if not math.isnan(row["fpr"])]
+        rows["small_tables"] = _read_curves(theory, "small_tables", run, lambda point: {
+            "bits": point.field("bits", float, above=0),
+            "keys": point.field("keys", float, above=0),
+            "fpr": point.field("fpr", float, above=0, maximum=1)})
+        rows["slots_per_key"] = _read_curves(theory, "slots_per_key", run, lambda point: {
+            "keys": point.field("keys", float, above=0),
+            "slots_per_key": point.field("slots_per_key", float, above=0)})
+        rows["block_reads"] = _read_curves(theory, "block_reads", run, lambda point: {
+            "candidate_files": point.field("candidate_files", float, minimum=1),
+            "certain_reads": point.field("certain_reads", float, minimum=0),
+            "reads_per_fpr": point.field("reads_per_fpr", float, minimum=0)})
     else:
         notes.append(f"{file} is missing: no theory is drawn")
-    frame = pandas.DataFrame(rows, columns=_THEORY_COLUMNS)
-    frame[["bits_per_key", "fpr"]] = frame[["bits_per_key", "fpr"]].astype(float)
-    return frame.replace({numpy.nan: None}) if frame.empty else frame
+    columns = {"theory": _THEORY_COLUMNS, "small_tables": _SMALL_TABLE_COLUMNS,
+               "slots_per_key": _SLOTS_COLUMNS, "block_reads": _BLOCK_READS_COLUMNS}
+    numbers = ("bits_per_key", "bits", "keys", "fpr", "slots_per_key", "candidate_files",
+               "certain_reads", "reads_per_fpr")
+    frames = {}
+    for name, found in rows.items():
+        frame = pandas.DataFrame(found, columns=columns[name])
+        frame = frame.astype({column: float for column in columns[name] if column in numbers})
+        frames[name] = frame.replace({numpy.nan: None}) if frame.empty else frame
+    return frames

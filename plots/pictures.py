@@ -67,6 +67,7 @@ def alike_in_grey(figure):
         series = [line for line in axes.lines
                   if (line.get_gid() or "").startswith(("measured:", "floor:"))
                   and line.get_gid().split(":")[1] not in named
+                  and line.get_color() != figure.page.background
                   and (_draws(line.get_marker()) or _draws(line.get_linestyle()))]
         for a, b in itertools.combinations(series, 2):
             if a.get_gid() != b.get_gid() and _shape(a) == _shape(b) and (

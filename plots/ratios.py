@@ -8,6 +8,9 @@ holds the ratio of these; two of 95 % make one of at least 90 %.
 import math
 from typing import NamedTuple
 
+import numpy
+from scipy import stats
+
 from plots import headline
 
 
@@ -16,7 +19,7 @@ class Unknown(Exception):
 
 
 class Measured(NamedTuple):
-    """A median, or a ratio of two, with its interval (NaN where unknown)."""
+    """A median or a mean, or a ratio of two, with its interval (NaN where unknown)."""
 
     value: float
     low: float = math.nan
@@ -65,6 +68,16 @@ class Reasons:
 def time(row):
     """The time of a point, a row of load.Run.points or a dict of one."""
     return Measured(row["ns_per_op"], row["ns_per_op_low"], row["ns_per_op_high"])
+
+
+def mean(values):
+    """The mean of independent values with Student's 95 % interval, unknown for a single one."""
+    values = numpy.asarray(values, dtype=float)
+    centre = float(values.mean())
+    if len(values) < 2:
+        return Measured(centre)
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+    return Measured(centre, centre - half, centre + half)
 
 
 def floor(row, by_id):

@@ -211,22 +211,43 @@ _KNOWN = {
 _POOL = (("#56B4E9", "P"), ("#6A51C7", "X"), ("#999933", "p"), ("#AA3377", "*"), ("#44AA99", "h"),
          ("#DDCC77", "<"), ("#CC6677", ">"), ("#8A6347", "d"), ("#A6761D", "8"), ("#9C8CF5", "H"),
          ("#E7298A", (4, 1, 45)), ("#B0C400", (3, 0, 180)))
-_VARIANTS = (("-", "full"), ((0, (4.5, 1.6)), "open"), ((0, (1.2, 1.4)), "left"))
+# The catalogue's other filters in the order of their places in the pool, so that they look the same
+# in figures of different runs; the first twelve are those that most specs have. A filter that is
+# not here gets its place from its name.
+_ROSTER = (
+    "split_block", "xor", "binary_fuse", "quotient", "vector_quotient", "morton", "prefix_filter",
+    "register_blocked", "bumped_ribbon", "semi_sorted_cuckoo", "windowed_cuckoo", "split_block_512",
+    "cache_sectorized", "two_choice_blocked", "rocksdb_bloom", "counting_bloom", "counting_blocked",
+    "scalable_bloom", "taffy_block", "prefix_bloom", "system_bloom", "leveldb_bloom",
+    "rocksdb_legacy_bloom", "rocksdb_dynamic_bloom", "impala_bloom", "acero_bloom", "leveldb_peer",
+    "libbloom_peer")
+_DASHES = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.5, 1.2, 1.5)))
+# How markers are filled, by variant; every second time that a place of the pool comes back, so that
+# a filter differs from that of the time before without its colour too.
+_FILLS = (("full", "open", "left", "right"), ("bottom", "top"))
 
 
 _BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))),
                     "touch_lines": ((0, (6, 2)), (0, (2, 1.5)), (0, (6, 1.5, 1, 1.5)), "-")}
 
 
+def _pool_look(place, turn):
+    """Past the pool's end a colour comes back, but with another marker, and filled otherwise."""
+    return Look(_POOL[place][0], _POOL[(place + 5 * turn) % len(_POOL)][1],
+                fill=_FILLS[turn % 2][0])
+
+
 def filter_looks(names):
-    """Colour and marker of each filter in `names`. Known filters have fixed ones. Another filter's
-    place in the pool follows from its name alone; only where two unknown filters want the same
-    place does the later name move on, so that no two filters of a run look alike."""
+    """Colour and marker of each filter in `names`. Filters of the catalogue have fixed ones.
+    Another filter's place in the pool follows from its name alone; only where two unknown filters
+    want the same place does the later name move on, so that no two of them look alike."""
     looks = {name: Look(*_KNOWN[name]) for name in names if name in _KNOWN}
+    looks |= {name: _pool_look(*divmod(place, len(_POOL))[::-1])
+              for place, name in enumerate(_ROSTER) if name in set(names)}
     if "touch_lines" in looks:  # nearly as dark as ink, so no colour for a dark page
         looks["touch_lines"] = looks["touch_lines"]._replace(colour=page().floor)
     taken = set()
-    for number, name in enumerate(sorted(set(names) - set(_KNOWN))):
+    for number, name in enumerate(sorted(set(names) - set(looks))):
         turn, position = divmod(number, len(_POOL))
         if position == 0:
             taken.clear()
@@ -235,8 +256,7 @@ def filter_looks(names):
         while place in taken:
             place = (place + 1) % len(_POOL)
         taken.add(place)
-        # Past the pool's end a colour comes back, but with another marker.
-        looks[name] = Look(_POOL[place][0], _POOL[(place + 5 * turn) % len(_POOL)][1])
+        looks[name] = _pool_look(place, turn)
     return looks
 
 
@@ -246,8 +266,9 @@ def series_looks(points):
     by_filter = filter_looks(sorted(points["filter"].unique()))
     looks = {}
     for name, group in points.groupby("filter"):
+        fills = next(fills for fills in _FILLS if fills[0] == by_filter[name].fill)
         for index, variant in enumerate(sorted(group["variant"].unique(), key=selection.natural)):
-            linestyle, fill = _VARIANTS[index % len(_VARIANTS)]
+            linestyle, fill = _DASHES[index % len(_DASHES)], fills[index % len(fills)]
             if name in selection.BASELINES:
                 linestyle = _BASELINE_STYLES[name][index % len(_BASELINE_STYLES[name])]
             looks[name, variant] = by_filter[name]._replace(linestyle=linestyle, fill=fill)

@@ -5,8 +5,8 @@ import math
 import numpy
 import pytest
 
-from plots import (caption, draw, fpr_vs_bits, load, lookup_vs_size, pictures, selection,
-                   space_vs_speed, style, testing)
+from plots import (block_reads, caption, double_hashing, draw, fpr_vs_bits, load, lookup_vs_size,
+                   pictures, selection, space_vs_speed, style, testing)
 
 
 def _lines(figure, prefix):
@@ -50,6 +50,9 @@ def test_every_figure_shows_every_filter(module, full_run, drawn):
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 def test_every_figure_is_right_for_a_tiny_run(module, tiny_run_path):
     run = load.load_run(tiny_run_path)
+    if module is double_hashing:  # is about filters that the tiny run has not
+        assert any(gap.fatal for gap in module.gaps(run))
+        return
     figure = module.draw(run)
     assert _lines(figure, "measured:")
 
@@ -77,7 +80,7 @@ def test_every_figure_is_right_on_every_page(module, page, full_run, drawn):
     assert _looks(figure) == _looks(drawn(module))
     title, text = caption.sentences(figure.caption)
     assert title == module.TITLE + "."
-    assert all(sentence[0].isupper() and sentence[-1] == "." for sentence in text)
+    assert all(not sentence[0].islower() and sentence[-1] == "." for sentence in text)
     assert any(full_run.name in sentence and full_run.cpu_brand in sentence for sentence in text)
     assert chosen.is_titled == bool(figure.texts)
 
@@ -85,9 +88,12 @@ def test_every_figure_is_right_on_every_page(module, page, full_run, drawn):
 @pytest.mark.parametrize("module", draw.FIGURES, ids=lambda m: m.NAME)
 @pytest.mark.parametrize("page", [("screen", "screen"), ("paper", "column"), ("slides", "text")],
                          ids="-".join)
-def test_long_names_have_room_too(module, page, long_run):
+def test_long_names_have_room_too(module, page, long_run, make_run):
+    # Of double hashing the long run has no small tables; its figure shows two filters at most.
+    run = long_run if module is not double_hashing else make_run(
+        testing.small_tables(), manifest=testing.make_manifest(cpu_brand="Example CPU " * 14))
     with style.on(style.make_page(*page)):
-        assert pictures.faults(module.draw(long_run)) == []
+        assert pictures.faults(module.draw(run)) == []
 
 
 def test_fpr_points_and_intervals_are_those_of_the_file(full_run, drawn):
@@ -175,6 +181,9 @@ def test_the_front_and_the_bound_of_figure_5(drawn):
     ("fpr_vs_overfill", {}, "mode overfill"),
     ("simd_gain", {"targets": ("avx2",)}, "measured with vectors"),
     ("simd_gain", {"filters": ("km_bloom",), "modes": ("lookup_reference",)}, "with vectors"),
+    ("block_reads", {"filters": ("touch_lines",)}, "no point has an FPR"),
+    ("construction", {"modes": ("lookup_batched",)}, "slots and attempts"),
+    ("double_hashing", {"bits_per_key": (8,)}, "several sizes"),
     ("space_vs_speed", {"bits_per_key": (4,), "filters": ("classic_bloom",)}, "near an FPR"),
     ("speed_vs_load", {}, "two loads"),
 ])
@@ -207,6 +216,9 @@ def test_unknown_intervals_caches_cpu_and_theory_do_no_harm(module, tiny_run_pat
     manifest = testing.make_manifest(cpu_brand=None, caches=None, best=None)
     run = make_run(points, manifest=manifest,
                    theory={"schema": "filterbench/theory/1", "curves": []})
+    if module in (block_reads, double_hashing):  # nothing to draw but what theory says
+        assert any(gap.fatal and "theory.json" in gap.lack for gap in module.gaps(run))
+        return
     figure = module.draw(run)
     assert _lines(figure, "measured:")
     assert any("unknown CPU" in t.get_text() for t in figure.texts)

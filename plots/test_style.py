@@ -105,6 +105,15 @@ def test_known_filters_differ_in_grey_or_in_marker():
     assert max(levels)[0] - min(levels)[0] > 0.3
 
 
+def test_filters_of_the_catalogue_look_the_same_in_every_run_and_all_differ_without_colour():
+    names = [*style._KNOWN, *style._ROSTER]
+    together = style.filter_looks([*names, "a_plug_in"])
+    assert all(style.filter_looks([name])[name] == together[name] for name in names)
+    shapes = [together[name][1:] for name in names if name not in testing.BASELINES]
+    assert len(set(shapes[:5 + 24])) == 5 + 24  # fills come back with the third use of the pool
+    assert len({together[name] for name in names}) == len(names)
+
+
 def test_series_that_only_colour_tells_apart_are_found():
     figure, ((axes,),) = style.new_figure(3)
     for name, colour, marker in (("a", "#0072B2", "o"), ("b", "#D55E00", "o"),

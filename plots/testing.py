@@ -27,6 +27,8 @@ CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 51
 OVERFILLED = ("classic_bloom", "blocked_bloom", "cuckoo", "scalable_bloom")
 SHOWN = {"winner_map": ("blocked_bloom", "km_bloom", "ribbon"),
          "fpr_vs_overfill": (*OVERFILLED, *FILTERS),
+         "construction": ("cuckoo", "ribbon"),
+         "double_hashing": ("classic_bloom", "km_bloom"),
          "simd_gain": ("blocked_bloom", "cuckoo", "ribbon")}
 
 _BUILD_NS = {"classic_bloom": 30.0, "km_bloom": 16.0, "blocked_bloom": 3.0, "ribbon": 70.0,
@@ -96,6 +98,24 @@ def _lookup_ns(name, params, size_bytes, share, target):
     return lines * floor + work * _SIMD[target] + (0.5 * share if name == "cuckoo" else 0)
 
 
+def _slots_per_key(name, params, keys):
+    """None for filters without slots."""
+    if name == "ribbon":
+        return (1.04 if params.get("width") == "64" else 1.02) + 0.01 * math.log10(keys) + 8 / keys
+    return 1 / 0.95 + 4 / keys if name == "cuckoo" else None
+
+
+def _construction(name, params, keys):
+    """How three builds went, in fields of summary.json."""
+    slots = _slots_per_key(name, params, keys)
+    attempts = {"builds": 3, "failed_builds": 0, "median": 1, "mean": 1, "max": 1}
+    if name == "ribbon":
+        attempts |= {"mean": 4 / 3, "max": 2}
+    return {"slots_per_key": slots, "build_attempts": attempts,
+            "peak_build_bytes_per_key": 24.0 if name == "ribbon" else 2.0} | (
+                {} if slots else {"slots_per_key_reason": "the filter does not count slots"})
+
+
 def _identity(point):
     text = json.dumps(point, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -119,6 +139,10 @@ def make_point(name, params, keys, mode, share, target, *, ns=None, bits=None, f
         entry["keys_held"] = [held] * 3
     if bits is not None:
         entry["size_bytes"] = max(64, math.ceil(bits * held / 8))
+        entry |= _construction(name, params, keys)
+    elif status == "build_failed":
+        entry["build_attempts"] = {"builds": 0, "failed_builds": 3, "median": None, "mean": None,
+                                   "max": None, "reason": "no build succeeded"}
     if ns is not None:
         entry["ns_per_op"] = {"median": ns, "low": 0.97 * ns, "high": 1.04 * ns, "confidence": 0.95,
                               "min": 0.95 * ns}
@@ -246,6 +270,13 @@ def make_overfilled(filters=OVERFILLED, keys=10_000, fills=(0.5, 1.0, 1.5, 2.0, 
     return entries
 
 
+def small_tables(keys=(1000, 2000)):
+    """Bloom filters in sizes where double hashing costs something, for figure 10."""
+    return make_points(filters=("classic_bloom", "km_bloom"), baselines=(), bits_per_key=(10,),
+                       keys=keys, shares=(1.0,), targets=("scalar",), modes=("lookup_batched",),
+                       failing=False)
+
+
 def full_points():
     """What every figure is drawn from: two more modes at two key counts, and filters filled beyond
     what they were made for."""
@@ -274,7 +305,28 @@ def make_theory(filters=FILTERS):
             curves.append({"filter": name, "label": label, "source": "synthetic", "points": points})
     curves.append({"filter": None, "label": "log2(1/FPR)", "source": "synthetic",
                    "points": [{"bits_per_key": b, "fpr": 2.0 ** -b} for b in grid]})
-    return {"schema": "filterbench/theory/1", "curves": curves}
+    theory = {"schema": "filterbench/theory/1", "curves": curves,
+              "block_reads": [{"key": key, "label": f"key {key}", "source": "synthetic", "points": [
+                  {"candidate_files": n, "certain_reads": certain, "reads_per_fpr": n - certain}
+                  for n in range(1, 41)]} for key, certain in (("absent", 0), ("deepest", 1))]}
+    small = [(name, params, label, cost) for name, params, label, cost in (
+        ("classic_bloom", {}, "independent", 0), (None, {}, "any step", 300),
+        ("km_bloom", {"probing": "plain"}, "no step that returns", 100),
+        ("km_bloom", {"probing": "enhanced"}, "enhanced, first order", 20))
+             if name is None or name in filters]
+    if {"classic_bloom", "km_bloom"} <= set(filters):
+        theory["small_tables"] = [
+            {"filter": name, "params": {"bits_per_key": 10.0, "k": 7} | params, "label": label,
+             "source": "synthetic", "points": [
+                 {"bits": 10 * n, "keys": n, "fpr": min(1.0, 0.0085 * (1 + cost / (10 * n)))}
+                 for n in (13, 26, 51, 102, 205, 410, 819, 1638, 3277, 6554)]}
+            for name, params, label, cost in small]
+    slots = [{"filter": name, "params": params, "label": name, "source": "synthetic", "points": [
+        {"keys": n, "slots_per_key": _slots_per_key(name, params, n)}
+        for n in (10 ** e for e in range(4, 9))]}
+             for name in filters for params in _params(name, 10.0)
+             if _slots_per_key(name, params, 10)]
+    return theory | ({"slots_per_key": slots} if slots else {})
 
 
 def on_machine(points, *, times=None, vectors=1.0, everything=1.0):
@@ -329,6 +381,12 @@ def _digest(entry, what):
                       if name in ("filter", "params", "keys")} | {"digest": what})
 
 
+def _extra(point):
+    if point["filter"] in ("classic_bloom", "km_bloom"):
+        return {"bits": point["keys"] * point["params"].get("bits_per_key", 10.0)}
+    return {"load": 0.95} if point["filter"] == "cuckoo" else {}
+
+
 def make_samples(points):
     """One finished sample per point."""
     samples = []
@@ -347,8 +405,8 @@ def make_samples(points):
                 "size_bytes": entry["size_bytes"], "allocated_bytes": entry["size_bytes"],
                 "peak_build_bytes": None, "peak_build_bytes_reason": "synthetic",
                 "bits_per_key": entry["bits_per_key"], "distinct_keys": entry["point"]["keys"],
-                "build_attempts": 1, "extra": {"load": 0.95} if entry["point"]["filter"] == "cuckoo"
-                else {}, "filter_digest": _digest(entry, "filter"),
+                "build_attempts": 1, "extra": _extra(entry["point"]),
+                "filter_digest": _digest(entry, "filter"),
                 "answers_digest": _digest(entry, "answers"), "hash_bits": 64} if time else None,
             "fpr": fpr | {"expected_instance_sd": None} if fpr else None,
             "health": dict.fromkeys(_HEALTH) if time else None})

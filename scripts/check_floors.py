@@ -8,7 +8,8 @@ prints one line per violation, `file:line: what and why`, and exits 1 if there i
 Floors, from the ground up (DESIGN.md): `filters` and the keys and lookups of `workloads` know
 nothing of each other or of the harness, but for the two headers that speak of hashes and errors;
 application workloads (workloads/<name>/) stand on both; `harness` stands on all three, and inside
-it arrows run down as in HARNESS; `plots` and `scripts` read result files only. Inside filters/ the
+it arrows run down as in HARNESS; `plots` and `scripts` read result files only, and the page of
+plots/report stands on both. Inside filters/ the
 contract (filters/*.h) knows no family, and a family knows the contract, filters/simd,
 filters/theory and itself; filters/peers, the filters of other libraries, knows those of ours that are alike.
 """
@@ -39,6 +40,9 @@ HARNESS = {
     "run": {"spec", "machine", "process", "registry", "plan", "record"},
 }
 HARNESS["commands"] = set(HARNESS)
+# The page shows what scripts/ judges. scripts/ stands on the other modules of plots/, so nothing
+# stands on the page.
+REPORT = ("plots", "report")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Made in the build tree from filters/catalogue.txt; it includes every family.
 CATALOGUE = "filters/catalogue.h"
@@ -126,7 +130,12 @@ def may_include(source: str, target: str) -> str | None:
 def may_import(source: str, target: str) -> str | None:
     """Why the Python file `source` may not import from the package `target`; None where it may."""
     floor, target_floor = Path(source).parts[0], target.split(".")[0]
-    if target_floor not in FLOORS or target_floor == floor:
+    of_report = Path(source).parts[:2] == REPORT
+    if target_floor not in FLOORS:
+        return None
+    if tuple(target.split(".")[:2]) == REPORT and not of_report and not is_test(source):
+        return f"{floor}/ does not stand on {'/'.join(REPORT)}/"
+    if target_floor == floor or of_report and target_floor == "scripts":
         return None
     if floor == "scripts" and target_floor == "plots":
         return None  # the fronts start what lies in plots

@@ -36,9 +36,6 @@ NEAR_SIZE = 0.05     # logarithm: from there on another parameter may have made 
 FLOOR_UNKNOWN = ", and the floor of a table for so many keys is not known"
 OTHER_PARAMETERS = "a newer run has other parameters of this filter"
 THEORY_AGREES = 1.15  # how far a curve of theory may lie from a measured interval
-# The catalogue says which filters take keys one by one and forget them, and does not say which
-# grow beyond the number of keys that they were made for.
-GROWING = ("scalable_bloom", "taffy_block")
 
 BASES = ("measured", "interpolated", "extrapolated")
 _BASIS = {costs.MEASURED: "measured", costs.INTERPOLATED: "interpolated",
@@ -373,10 +370,8 @@ def _that_just_fit(options, question):
 def able(catalogue, needs):
     """The names in the catalogue (`filterbench list --json`) of filters that can do all of
     `needs`."""
-    def can(entry, need):
-        return entry["name"] in GROWING if need == "grow" else entry[need]
     return {entry["name"] for entry in catalogue["filters"]
-            if not entry["is_baseline"] and all(can(entry, need) for need in needs)}
+            if not entry["is_baseline"] and all(entry[need] for need in needs)}
 
 
 # --- The answer ---

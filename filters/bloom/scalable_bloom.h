@@ -50,6 +50,7 @@ class ScalableBloom {
           "1 - product over layers of (1 - (set bits / bits)^k) (Almeida et al. 2007, "
           "section 3)",
       .hash_bits = 64,
+      .grows = true,
   };
 
   enum class LayerFull { kFill, kKeys };

@@ -40,6 +40,7 @@ class TaffyBlock {
           "1 - product over levels of (1 - split block rate of the level's keys and "
           "blocks)",
       .hash_bits = 64,
+      .grows = true,
   };
 
   struct Params {

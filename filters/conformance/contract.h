@@ -371,6 +371,26 @@ TYPED_TEST(Contract, LosesNothingBeyondWhatItWasSizedFor) {
   }
 }
 
+// With fifty times the keys it was made for, a filter that grows takes them all and stays within a
+// small factor of its rate; any other refuses keys or says maybe to nearly all.
+TYPED_TEST(Contract, GrowsIfItSaysSo) {
+  if constexpr (DynamicFilter<TypeParam>) {
+    constexpr uint64_t kKeys = 1000;
+    Result<TypeParam> filter = TypeParam::Create(kKeys, typename TypeParam::Params{});
+    ASSERT_TRUE(filter) << filter.error();
+    double rate_when_full = 0;
+    uint64_t accepted = 0;
+    for (const uint64_t hash : TestHashes(0, 50 * kKeys)) {
+      accepted += filter->Insert(hash) == InsertStatus::kOk;
+      if (accepted == kKeys) rate_when_full = filter->ExpectedFpr()->mean;
+    }
+    const bool grew = accepted == 50 * kKeys && filter->ExpectedFpr()->mean < 4 * rate_when_full;
+    EXPECT_EQ(grew, TypeParam::kInfo.grows);
+  } else {
+    EXPECT_FALSE(TypeParam::kInfo.grows);
+  }
+}
+
 // B2 of the known cases: one key again and again must be accepted or refused, and nobody else's
 // key may be lost to it.
 TYPED_TEST(Contract, InsertOfOneKeyManyTimesLosesNoOther) {

@@ -1,15 +1,19 @@
 // The theory of the classic and of the double-hashing Bloom filter against independently computed
-// tables: rows of the project's reference file theory_tables.json, sections classic_asymptotic,
-// classic_exact_small_m and double_hashing_exact_small_m.
+// tables: filters/testdata/theory_tables.json, sections classic_exact_small_m,
+// double_hashing_exact_small_m (start and step uniform, the step 0 included) and
+// inblock_double_hashing_512; rows of classic_asymptotic are here.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <vector>
 
 #include "filters/theory/bloom.h"
+#include "filters/theory/test_support.h"
 
 namespace filterbench::theory {
 namespace {
@@ -40,28 +44,6 @@ TEST(BloomTheoryTest, AsymptoticRateAndBestK) {
   EXPECT_EQ(ClassicBloomBestK(128), kMaxClassicProbes);
 }
 
-TEST(BloomTheoryTest, ClassicInSmallTables) {
-  // classic_exact_small_m: E[(X / m)^k], X by the occupancy law.
-  struct Row {
-    uint64_t bits;
-    uint64_t n;
-    int k;
-    double fpr;
-  };
-  for (const Row& row : std::vector<Row>{{32, 2, 3, 0.005397378944508091},
-                                         {32, 3, 3, 0.01588965317900845},
-                                         {64, 10, 3, 0.0542667817000693},
-                                         {64, 6, 6, 0.007083909372321105},
-                                         {128, 12, 7, 0.006408253502716436},
-                                         {256, 25, 7, 0.007559744410324251},
-                                         {512, 51, 6, 0.008408666280891918},
-                                         {1024, 102, 7, 0.00810967920761451}}) {
-    EXPECT_NEAR(ClassicBloomFpr(row.n, row.bits, row.k).mean / row.fpr, 1, 1e-12) << row.bits;
-  }
-  // The first size at which the law of X is taken as normal.
-  EXPECT_NEAR(ClassicBloomFpr(409, 4096, 7).mean / 0.008153412500073844, 1, 1e-6);
-}
-
 TEST(BloomTheoryTest, ClassicMeetsItsLimits) {
   // Continuous where the computation changes: at equal n, one bit more lowers the rate by k / m.
   const FprEstimate exact = ClassicBloomFpr(204, 4095, 14);
@@ -85,30 +67,93 @@ TEST(BloomTheoryTest, ClassicMeetsItsLimits) {
   }
 }
 
-TEST(BloomTheoryTest, DoubleHashingInSmallTables) {
-  // double_hashing_exact_small_m: a and b uniform, b = 0 included.
+TEST(BloomTheoryTest, SmallTablesAreThoseOfTheReference) {
+  for (const nlohmann::json& row : test::ReferenceRows("classic_exact_small_m")) {
+    const uint64_t bits = row["m"];
+    SCOPED_TRACE(row.dump());
+    // From 4096 bits on the law of the number of set bits is taken as normal.
+    test::ExpectRelative(ClassicBloomFpr(row["n"], bits, row["k"]).mean, row["exact"],
+                         bits < 4096 ? 1e-12 : 1e-6);
+  }
+  for (const nlohmann::json& row : test::ReferenceRows("double_hashing_exact_small_m")) {
+    SCOPED_TRACE(row.dump());
+    test::ExpectRelative(DoubleHashingFpr(row["n"], row["m"], row["k"], 0).mean,
+                         row["fpr_double_hashing"], 1e-10);
+    // At 4096 bits the table has the power of the mean, (1 - (1 - 1/m)^(k n))^k.
+    if (row["m"] < 4096) {
+      test::ExpectRelative(ClassicBloomFpr(row["n"], row["m"], row["k"]).mean,
+                           row["fpr_independent"], 1e-12);
+    }
+  }
+  // Double hashing inside a block of B bits, over the Poisson law of its keys.
+  for (const nlohmann::json& row : test::ReferenceRows("inblock_double_hashing_512")) {
+    SCOPED_TRACE(row.dump());
+    const double mean = row["B"].get<double>() / row["bits_per_key"].get<double>();
+    double fpr = 0;
+    for (int n = 0; n < 40 + 3 * mean; ++n) {
+      const double weight = std::exp(n * std::log(mean) - mean - std::lgamma(n + 1.0));
+      fpr += weight * DoubleHashingFpr(static_cast<uint64_t>(n), row["B"], row["k"], 0).mean;
+    }
+    test::ExpectRelative(fpr, row["fpr_inblock_double_hashing"], 1e-9);
+  }
+}
+
+// Enhanced double hashing exactly, as the mean over the steps of the query: inclusion-exclusion over
+// its probes, and one by one over the steps and starts of a key.
+double EnhancedByInclusionExclusion(uint64_t n, uint64_t bits, int k) {
+  const auto probes_of = [&](uint64_t step) {
+    std::vector<uint64_t> probes;
+    uint64_t position = 0;
+    for (uint64_t i = 1; i <= static_cast<uint64_t>(k); ++i) {
+      probes.push_back(position);
+      position = (position + step) % bits;
+      step = (step + i) % bits;
+    }
+    return probes;
+  };
+  std::vector<std::vector<uint64_t>> probes(bits);
+  for (uint64_t step = 1; step < bits; ++step) probes[step] = probes_of(step);
+  const double per_key = 1.0 / (static_cast<double>(bits) * static_cast<double>(bits - 1));
+  const size_t sets = size_t{1} << k;
+  std::vector<double> inside(sets);  // probability that a key hits, and only inside the set
+  std::vector<uint32_t> hit(bits);   // of the query's probes, by the start of the key
+  double sum = 0;
+  for (uint64_t query = 1; query < bits; ++query) {
+    std::fill(inside.begin(), inside.end(), 0.0);
+    for (uint64_t step = 1; step < bits; ++step) {
+      std::fill(hit.begin(), hit.end(), 0);
+      for (const uint64_t reach : probes[step]) {
+        for (int j = 0; j < k; ++j) {
+          hit[(probes[query][j] + bits - reach) % bits] |= uint32_t{1} << j;
+        }
+      }
+      for (const uint32_t set : hit) inside[set] += set == 0 ? 0 : per_key;
+    }
+    for (size_t bit = 1; bit < sets; bit *= 2) {
+      for (size_t set = 0; set < sets; ++set) inside[set] += set & bit ? inside[set ^ bit] : 0;
+    }
+    for (size_t set = 0; set < sets; ++set) {
+      const double missed =
+          std::pow(1 - (inside[sets - 1] - inside[sets - 1 - set]), static_cast<double>(n));
+      sum += std::popcount(set) % 2 == 0 ? missed : -missed;
+    }
+  }
+  return sum / static_cast<double>(bits - 1);
+}
+
+TEST(BloomTheoryTest, EnhancedIsOfFirstOrder) {
+  // Below the exact mean, by what keys share that are not equal: a part of the excess over
+  // independent probes that stays the same, of a rate that the excess is ever less of.
   struct Row {
     uint64_t bits;
     uint64_t n;
     int k;
-    double fpr;
+    double lack;
   };
-  for (const Row& row : std::vector<Row>{{64, 6, 6, 0.021845764800125136},
-                                         {64, 6, 7, 0.026322331812122825},
-                                         {61, 6, 7, 0.021834933015402097},
-                                         {256, 25, 6, 0.011715009323901593},
-                                         {257, 25, 6, 0.01031602864253102},
-                                         {257, 25, 7, 0.0107080476251612},
-                                         {512, 51, 7, 0.010789987217093353},
-                                         {509, 50, 6, 0.009253207378195148},
-                                         {1024, 102, 6, 0.009347242702512195},
-                                         {1024, 102, 7, 0.009416630731796221},
-                                         {1021, 102, 7, 0.009077429077148032},
-                                         {4096, 409, 6, 0.008646820685105703},
-                                         {32, 3, 3, 0.023887225514044985},
-                                         {64, 5, 3, 0.013129516137222349}}) {
-    EXPECT_NEAR(DoubleHashingFpr(row.n, row.bits, row.k, 0).mean / row.fpr, 1, 1e-10)
-        << row.bits << " bits, k = " << row.k;
+  for (const Row& row : {Row{130, 13, 6, 0.0111}, Row{260, 26, 6, 0.0094}}) {
+    const double exact = EnhancedByInclusionExclusion(row.n, row.bits, row.k);
+    EXPECT_NEAR(1 - EnhancedDoubleHashingFpr(row.n, row.bits, row.k).mean / exact, row.lack, 2e-4)
+        << row.bits;
   }
 }
 

@@ -58,6 +58,7 @@ json ListAsJson() {
                        {"is_baseline", info.is_baseline},
                        {"insert", type->can_insert()},
                        {"erase", type->can_erase()},
+                       {"grow", info.grows},
                        {"stream", type->can_stream()},
                        {"targets", type->targets()},
                        {"targets_by_reference", TargetsByReference(*type)},
@@ -90,9 +91,9 @@ int List(bool as_json) {
   for (const auto& type : FilterTypes()) {
     const FilterInfo& info = type->info();
     fmt::print("{}: {}\n", info.name, info.summary);
-    fmt::print("  built    yes; targets {}{}{}{}\n", fmt::join(type->targets(), ", "),
+    fmt::print("  built    yes; targets {}{}{}{}{}\n", fmt::join(type->targets(), ", "),
                type->can_insert() ? "; insert" : "", type->can_erase() ? ", erase" : "",
-               type->can_stream() ? "; built in pieces" : "");
+               info.grows ? ", grow" : "", type->can_stream() ? "; built in pieces" : "");
     if (const auto names = TargetsByReference(*type); !names.empty()) {
       fmt::print(
           "  scalar   vectors do not help batched lookups on {}: the scalar reference is used\n",

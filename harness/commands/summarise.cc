@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -46,9 +45,7 @@ Result<json> WriteWhatFollows(RunDirectory& directory, const json& manifest,
                               const std::vector<Sample>& samples) {
   json summary = Summarise(manifest, samples);
   if (auto error = directory.WriteSummary(summary)) return *error;
-  std::set<std::string> filters;
-  for (const Sample& sample : samples) filters.insert(sample.point.filter);
-  if (auto error = directory.WriteTheory(TheoryCurves(filters))) return *error;
+  if (auto error = directory.WriteTheory(TheoryCurves(samples))) return *error;
   return summary;
 }
 

@@ -330,8 +330,8 @@ class Drawing {
     if (scene_.removed.empty()) return;
     DrawTable(scene_.bits);
     text_ += "\n";
-    Prose("A bit does not know how many keys set it: a plain Bloom filter cannot delete. Counters in "
-          "place of bits can (counting_bloom).");
+    Prose("A bit does not know how many keys set it: a plain Bloom filter cannot delete. Counters "
+          "in place of bits can (counting_bloom).");
   }
 
   void DrawAsked(const AskedKey& key) {

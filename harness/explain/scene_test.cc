@@ -71,9 +71,11 @@ TEST(Explain, AnEmptyFilterSaysNoToAll) {
 }
 
 TEST(Explain, TheCountIsOfDistinctSetBits) {
-  const Scene scene = Made({.shape = {32, 3, Hashing::kByHand},
-                            .by_hand = {{"a", {7, 7, 1}}, {"b", {1, 2, 2}}},
-                            .add = {"a", "b", "a"}});
+  const Scene scene =
+      Made({.shape = {32, 3, Hashing::kByHand},
+            .by_hand = {{"a", {7, 7, 1}}, {"b", {1, 2, 2}}, {"c", {9, 2, 9}}},
+            .add = {"a", "b", "a"},
+            .ask = {"c"}});
   EXPECT_EQ(scene.set_bits, 3);
   EXPECT_EQ(scene.distinct_keys, 2);
   EXPECT_THAT(scene.added[0].newly_set, ElementsAre(7, 1));
@@ -84,6 +86,7 @@ TEST(Explain, TheCountIsOfDistinctSetBits) {
   EXPECT_THAT(scene.setters[7], ElementsAre(0));
   EXPECT_THAT(scene.setters[1], ElementsAre(0, 1));
   EXPECT_THAT(scene.setters[2], ElementsAre(1));
+  EXPECT_THAT(scene.asked[0].unset, ElementsAre(9));
 }
 
 TEST(Explain, DeletingBreaksAKeyThatSharesABit) {

@@ -5,10 +5,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "filters/fuse/binary_fuse.h"
+#include "filters/hash.h"
 #include "harness/record/json_schema.h"
 #include "harness/record/schemas.h"
 #include "harness/record/testing.h"
@@ -144,6 +148,76 @@ TEST(TheoryCurves, ObeyTheirSchemaAndHoldTheBound) {
                    [](const json& curve) { return curve["filter"] == "blocked_bloom"; });
   ASSERT_NE(blocked, theory["curves"].end());
   EXPECT_EQ((*blocked)["points"].size(), 4 * 22 + 1u);
+
+  // What double hashing costs is least where it is enhanced, and vanishes with the size.
+  ASSERT_EQ(theory["small_tables"].size(), 8u);
+  for (size_t setting = 0; setting < 8; setting += 4) {
+    const auto fpr = [&](size_t curve, size_t point) {
+      return theory["small_tables"][setting + curve]["points"][point]["fpr"].get<double>();
+    };
+    for (size_t point = 0; point < 19; ++point) {
+      EXPECT_LE(fpr(0, point), fpr(3, point));
+      EXPECT_LE(fpr(3, point), fpr(2, point));
+      EXPECT_LE(fpr(2, point), fpr(1, point));
+    }
+    EXPECT_NEAR(fpr(2, 18) / fpr(0, 18), 1, 0.02);
+  }
+}
+
+// The points of a curve of the filter with these parameters.
+json SlotsOf(const json& theory, const std::string& filter, const json& params) {
+  for (const json& curve : theory.value("slots_per_key", json::array())) {
+    if (curve["filter"] == filter && curve["params"] == params) return curve["points"];
+  }
+  return nullptr;
+}
+
+TEST(TheoryCurves, SlotsPerKeyAreThoseOfTables) {
+  std::vector<Sample> samples;
+  const auto built = [&](const std::string& filter, const json& params, uint64_t keys) {
+    Point point = record_testing::MakePoint(filter, keys);
+    point.params = params;
+    point.mode = Mode::kBuild;
+    point.negative_share.reset();
+    samples.push_back(record_testing::MakeSample(samples.size(), point));
+  };
+  const json arity3 = {{"arity", "3"}, {"fingerprint_bits", "8"}};
+  const json arity4 = {{"arity", "4"}, {"fingerprint_bits", "8"}};
+  for (const uint64_t keys : {1000, 77777}) {
+    built("binary_fuse", arity3, keys);
+    built("blocked_bloom", {{"bits_per_key", 10.0}, {"k", 6}}, keys);
+    built("binary_fuse", {{"unknown", 1}}, keys);
+  }
+  built("binary_fuse", arity4, 1000);  // at one number of keys only
+  const json theory = TheoryCurves(samples);
+  const auto error = ValidateDocument("theory", theory);
+  ASSERT_FALSE(error) << error->message;
+  EXPECT_EQ(theory["slots_per_key"].size(), 1u);
+  const json points = SlotsOf(theory, "binary_fuse", arity3);
+  ASSERT_TRUE(points.is_array());
+  EXPECT_EQ(points.front()["keys"], 1000);
+  EXPECT_EQ(points.back()["keys"], 77777);
+  std::vector<uint64_t> hashes(77777);
+  for (uint64_t i = 0; i < hashes.size(); ++i) hashes[i] = Mix64(i);
+  const auto filter = BinaryFuse::Build(hashes, {});
+  ASSERT_TRUE(filter);
+  ASSERT_EQ(filter->report().attempts, 1u);  // or it may have grown
+  const Details details = filter->GetDetails();
+  const auto slots =
+      std::ranges::find(details, std::string_view("slots"), [](const Detail& d) { return d.name; });
+  EXPECT_NEAR(points.back()["slots_per_key"].get<double>(), slots->value / 77777, 1e-12);
+}
+
+TEST(TheoryCurves, BlockReadsAreLinearInTheRate) {
+  const json theory = TheoryCurves(std::vector<Sample>{});
+  EXPECT_FALSE(theory.contains("small_tables"));
+  ASSERT_EQ(theory["block_reads"].size(), 2u);
+  const json last = {theory["block_reads"][0]["points"].back(),
+                     theory["block_reads"][1]["points"].back()};
+  EXPECT_EQ(last[0],
+            json({{"candidate_files", 40}, {"certain_reads", 0.0}, {"reads_per_fpr", 40.0}}));
+  EXPECT_EQ(last[1],
+            json({{"candidate_files", 40}, {"certain_reads", 1.0}, {"reads_per_fpr", 39.0}}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -249,6 +250,31 @@ void PutCounters(const Group& group, json& entry) {
   if (!text.empty()) entry["counters_reason"] = text;
 }
 
+// Seeds that the builds tried. A build that failed tried all that it may, however many that are.
+void PutBuildAttempts(const Group& group, json& entry) {
+  std::vector<double> attempts;
+  uint64_t failed = 0;
+  for (const Sample* sample : group.samples) {
+    if (sample->filter) {
+      attempts.push_back(static_cast<double>(sample->filter->build_attempts));
+    } else {
+      failed += sample->status == SampleStatus::kBuildFailed ? 1 : 0;
+    }
+  }
+  if (attempts.empty() && failed == 0) return;
+  json& facts = entry["build_attempts"];
+  facts = {{"builds", attempts.size()}, {"failed_builds", failed}};
+  if (attempts.empty()) {
+    for (const char* field : {"median", "mean", "max"}) facts[field] = nullptr;
+    facts["reason"] = "no build succeeded";
+    return;
+  }
+  facts["median"] = *Median(attempts);
+  facts["mean"] = std::accumulate(attempts.begin(), attempts.end(), 0.0) /
+                  static_cast<double>(attempts.size());
+  facts["max"] = *std::max_element(attempts.begin(), attempts.end());
+}
+
 // What the filter took of the memory: of one build, that whose size stands in the entry.
 void PutMemory(const Group& group, json& entry) {
   std::vector<const FilterFacts*> filters;
@@ -264,7 +290,8 @@ void PutMemory(const Group& group, json& entry) {
     }
   };
   if (filters.empty()) {
-    for (const char* field : {"allocated_bytes", "peak_build_bytes_per_key", "huge_page_bytes"}) {
+    for (const char* field :
+         {"allocated_bytes", "peak_build_bytes_per_key", "huge_page_bytes", "slots_per_key"}) {
       put(field, std::optional<uint64_t>(), "no filter was built");
     }
     return;
@@ -284,6 +311,14 @@ void PutMemory(const Group& group, json& entry) {
   }
   put("peak_build_bytes_per_key", peak,
       filter.peak_build_bytes ? "there are no keys" : "the filter does not say");
+  // Equal hashes have one slot.
+  const double distinct = static_cast<double>(filter.distinct_keys);
+  const auto slots = filter.extra.find("slots");
+  const bool has_slots = slots != filter.extra.end();
+  std::optional<double> slots_per_key;
+  if (has_slots && distinct > 0) slots_per_key = slots->second / distinct;
+  put("slots_per_key", slots_per_key,
+      has_slots ? "there are no keys" : "the filter does not count slots");
   const KnownBytes huge = filter.pages ? filter.pages->huge_page_bytes
                                        : KnownBytes{std::nullopt, "not recorded"};
   put("huge_page_bytes", huge.bytes, huge.reason);
@@ -367,6 +402,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
   AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   PutCounters(group, entry);
+  PutBuildAttempts(group, entry);
   PutMemory(group, entry);
   if (group.point.threads && group.median_ns) {
     entry["operations_per_second"] = 1e9 / *group.median_ns;
@@ -465,6 +501,12 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "allocated_bytes",
                                          "peak_build_bytes_per_key",
                                          "huge_page_bytes",
+                                         "slots_per_key",
+                                         "build_attempts.builds",
+                                         "build_attempts.failed_builds",
+                                         "build_attempts.median",
+                                         "build_attempts.mean",
+                                         "build_attempts.max",
                                          "operations_per_second",
                                          "fpr.expected",
                                          "fpr.measured",

@@ -431,6 +431,40 @@ TEST(Summarise, TellsTheMemoryOfTheBuildWhoseSizeItTells) {
   EXPECT_EQ(failed["allocated_bytes_reason"], "no filter was built");
 }
 
+TEST(Summarise, TellsHowManySeedsBuildsTriedAndHowManyFailed) {
+  std::vector<Sample> samples = {
+      MakeSample(0), MakeSample(1, MakePoint(), 1), MakeSample(2, MakePoint(), 2),
+      MakeFailure(SampleStatus::kBuildFailed, "no seed works", 3, MakePoint(), 3),
+      MakeFailure(SampleStatus::kOutOfMemory, "needs 1 TiB", 4, MakePoint(), 4)};
+  samples[0].filter->build_attempts = 1;
+  samples[1].filter->build_attempts = 6;
+  samples[2].filter->build_attempts = 2;
+  EXPECT_EQ(Summary(samples)["points"][0]["build_attempts"],
+            json({{"builds", 3}, {"failed_builds", 1}, {"median", 2.0}, {"mean", 3.0},
+                  {"max", 6.0}}));
+  const json failed = Summary({samples[3]})["points"][0]["build_attempts"];
+  EXPECT_EQ(failed["failed_builds"], 1);
+  EXPECT_TRUE(failed["max"].is_null());
+  EXPECT_EQ(failed["reason"], "no build succeeded");
+  EXPECT_FALSE(Summary({samples[4]})["points"][0].contains("build_attempts"));
+}
+
+TEST(Summarise, SlotsArePerDistinctKeyOfTheBuildWhoseSizeItTells) {
+  std::vector<Sample> samples = {MakeSample(0), MakeSample(1, MakePoint(), 1),
+                                 MakeSample(2, MakePoint(), 2)};
+  for (uint64_t i = 0; i < 3; ++i) {
+    FilterFacts& filter = *samples[i].filter;
+    filter.size_bytes = 1000 * (i + 1);
+    filter.distinct_keys = 1000;
+    filter.extra["slots"] = 1100.0 * static_cast<double>(i + 1);
+  }
+  EXPECT_EQ(Summary(samples)["points"][0]["slots_per_key"], 2.2);
+  samples[1].filter->distinct_keys = 0;
+  EXPECT_EQ(Summary(samples)["points"][0]["slots_per_key_reason"], "there are no keys");
+  EXPECT_EQ(Summary({MakeSample()})["points"][0]["slots_per_key_reason"],
+            "the filter does not count slots");
+}
+
 TEST(Summarise, ThreadsHaveATotalPerSecond) {
   Sample sample = Timed(MakePoint(), {0.5, 0.5});
   sample.point.threads = 4;
@@ -471,9 +505,10 @@ TEST(SummaryCsv, HasTheUnionOfColumns) {
       "clusters.shares,clusters.explained_by,clusters_reason,"
       "floor.ns_per_op,floor.ratio,floor.from,floor_reason,size_bytes,bits_per_key,"
       "build_ns_per_key,keys_held,allocated_bytes,peak_build_bytes_per_key,huge_page_bytes,"
-      "operations_per_second,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
+      "slots_per_key,build_attempts.builds,build_attempts.failed_builds,build_attempts.median,"
+      "build_attempts.mean,build_attempts.max,operations_per_second,fpr.expected,fpr.measured,fpr.low,fpr.high,fpr.false_positives,"
       "fpr.queries,filter_digest,answers_digest,allocated_bytes_reason,huge_page_bytes_reason,"
-      "peak_build_bytes_per_key_reason");
+      "peak_build_bytes_per_key_reason,slots_per_key_reason");
   EXPECT_THAT(first,
               HasSubstr(",blocked_bloom,,10.0,6,,,1000000,mixed,lookup_batched,,0.5,prehashed,"
                         "avx2,,,ok,,2,6,1.375,1.3125,1.4375,0.8,1.25,,,,,,,"

@@ -112,7 +112,7 @@ def _headline(run, filters, series):
     places = {}
     for place, entry in enumerate(series):
         places.setdefault(filters[entry["filter"]]["name"], (place, entry["filter"]))
-    rows = headline.table(run)
+    rows = headline.table(run, intervals=True)
     words = "".join(f"<p>{text(sentence)}</p>" for sentence in winners.sentences(run))
     facts = "".join(f"<div><dt>{text(label)}</dt><dd>{text(value)}</dd></div>"
                     for label, value in winners.summary(run))
@@ -136,10 +136,10 @@ def _headline(run, filters, series):
                       f'</tr>{"".join(lines)}</tbody>')
     head = "".join(f'<th scope="col"{"" if c in _TEXT_COLUMNS else " class=number"}>{text(c)}</th>'
                    for c in columns)
-    notes = ["Medians in ns per key; lookups batched, at the filter's best target; neg: absent "
-             "keys among those asked. \u00d7 floor: lookups of absent keys over one random cache "
-             "line per key in a table of the same size. Of each filter the parameters closest to "
-             f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key."]
+    notes = ["Medians in ns per key, with their intervals; lookups batched, at the filter's best "
+             "target; neg: absent keys among those asked. \u00d7 floor: lookups of absent keys over "
+             "one random cache line per key in a table of the same size. Of each filter the "
+             f"parameters closest to {selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key."]
     notes += [f"Not ok: {sentence}" for sentence in headline.failures(run)[:20]]
     if not rows:
         return (f'<div class="verdict">{words}</div><dl class="facts">{facts}</dl>'

@@ -194,7 +194,7 @@ def test_figures_go_through_the_points_that_they_name(full_run):
     filters, series = looks.describe(frame)
     made = {f["id"]: f for f in figures.of_run(full_run, frame, 1000, series, filters)}
     assert list(made) == ["fpr_vs_bits", "lookup_vs_size", "space_vs_speed", "build_vs_keys",
-                          "lookup_vs_negatives"]
+                          "lookup_vs_negatives", "overfill"]
     for figure in made.values():
         assert figure["first"] in [view["choice"] for view in figure["views"]]
         options = [{o["value"] for o in choice["options"]} for choice in figure["choices"]]
