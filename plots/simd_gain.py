@@ -3,12 +3,14 @@
 Left over the scalar reference, one key at a time, compiled for that same target; right over the
 batched loop of target `scalar`. Ratios of medians with the intervals of ratios.py; absent keys
 only. Of each variant the parameters with most targets are shown, then the representative ones
-(selection.py). Rows of panels: the smallest and the largest key count, so in a cache and beyond it.
+(selection.py). Rows of panels: the smallest and the largest key count, so in a cache and beyond it;
+the largest alone where there are many filters.
 """
 
 import math
 from typing import NamedTuple
 
+import matplotlib
 from matplotlib import lines, ticker
 
 from plots import ratios, selection, style
@@ -22,8 +24,10 @@ REMEDY = ('run a spec with "modes": ["lookup_batched", "lookup_reference"], '
 _MOST_KEY_COUNTS = 2
 # By the place of a target from narrow to wide; filters are told apart by their row.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-# So many rows have a line for each of their targets; more have one line for all.
+# So many rows have a line for each of their targets; more have one line for all, and one key count,
+# since the figure would be higher than a page.
 _MOST_WIDE_ROWS = 24
+_NAME_SHARE = 0.42  # of the page's width, for the names of the rows
 
 
 class Gain(NamedTuple):
@@ -103,17 +107,21 @@ def draw(run):
     selection.require(gaps(run))
     gains = _gains(run)
     looks = style.series_looks(run.points)
-    key_counts = selection.spread([gain.keys for gain in gains], _MOST_KEY_COUNTS)
+    wide = len({(g.filter, g.variant) for g in gains}) <= _MOST_WIDE_ROWS
+    key_counts = [gain.keys for gain in gains]
+    key_counts = selection.spread(key_counts, _MOST_KEY_COUNTS) if wide else [max(key_counts)]
     gains = [gain for gain in gains if gain.keys in key_counts]
     overs = [over for over in (REFERENCE, SCALAR) if any(g.over == over for g in gains)]
     rows = sorted({(g.filter, g.variant) for g in gains},
                   key=lambda row: (row[0], selection.natural(row[1])))
     targets = sorted({g.target for g in gains}, key=selection.target_rank)
-    wide = len(rows) <= _MOST_WIDE_ROWS
     row_inches = 0.06 + 0.055 * len(targets) if wide else 0.15
     figure, axes_grid = style.new_figure(
         1.8 + len(key_counts) * (0.55 + len(rows) * row_inches),
         rows=len(key_counts), columns=len(overs), sharex=True, sharey=True)
+    # Names need their height, however the page shrinks its panels.
+    figure.content_inches = max(figure.content_inches, len(figure.placed) * (
+        len(rows) * 1.3 + 5) * matplotlib.rcParams["ytick.labelsize"] / 72)
     for keys, axes_row in zip(key_counts, axes_grid):
         for over, axes in zip(overs, axes_row):
             style.panel_title(axes, f"over {over}, {_place(run, gains, keys)}")
@@ -134,10 +142,7 @@ def draw(run):
                      linewidth=0, zorder=0)
     first.set_ylim(len(rows) + 0.6, 0.4)
     first.yaxis.set_major_locator(ticker.FixedLocator(range(1, len(rows) + 1)))
-    names = [name for name, _ in rows]
-    first.yaxis.set_major_formatter(ticker.FixedFormatter(
-        [style.series_label(name, variant if names.count(name) > 1 else "")
-         for name, variant in rows]))
+    first.yaxis.set_major_formatter(ticker.FixedFormatter(_row_names(rows)))
     handles = [lines.Line2D([], [], linestyle="none", color=style.page().grey, label=target,
                             marker=_MARKERS[index % len(_MARKERS)])
                for index, target in enumerate(targets)]
@@ -150,6 +155,15 @@ def draw(run):
             "vectors than without. Own reference: scalar code, compiled for the same target and "
             "asked one key at a time. Target scalar: the batched loop without vectors."))
     return figure
+
+
+def _row_names(rows):
+    """The filters, with their variants where there are several."""
+    names = [name for name, _ in rows]
+    points = _NAME_SHARE * 72 * style.page().width_inches
+    characters = int(points / (0.6 * matplotlib.rcParams["ytick.labelsize"]))
+    return [style.printable(f"{name}, {variant}" if names.count(name) > 1 else name, characters)
+            for name, variant in rows]
 
 
 def _draw_gain(axes, gain, place, look, marker):
