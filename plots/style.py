@@ -6,7 +6,6 @@ Only matplotlib's own fonts are used and a user's matplotlibrc is not, so that t
 the same figure everywhere. Figures are made without pyplot: nothing that needs a display.
 """
 
-import atexit
 import contextlib
 import contextvars
 import dataclasses
@@ -15,27 +14,12 @@ import hashlib
 import math
 import os
 import re
-import shutil
-import tempfile
 import textwrap
 import unicodedata
 from typing import NamedTuple
 
-
-def _give_matplotlib_a_directory():
-    """matplotlib writes a font cache; without a home that can be written it would complain."""
-    home = os.path.expanduser("~")
-    if "MPLCONFIGDIR" in os.environ or (os.path.isdir(home) and os.access(home, os.W_OK)):
-        return
-    directory = tempfile.mkdtemp(prefix="filterbench-matplotlib-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    os.environ["MPLCONFIGDIR"] = directory
-
-
-_give_matplotlib_a_directory()
-
-import matplotlib  # noqa: E402  must come after the directory is set
-import numpy  # noqa: E402
+import matplotlib
+import numpy
 
 matplotlib.use("Agg")
 

@@ -7,11 +7,26 @@ import zlib
 
 import pytest
 
-from plots import draw, pictures, style, tex, testing
+from plots import draw, load, pictures, style, tex, testing
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _NAMES = [module.NAME for module in draw.FIGURES]
 _BESIDE = ("caption.md", "caption.tex")
+
+
+def _drawable(*paths):
+    """Figures that one of the runs has the data for: double_hashing is about filters that are built
+    many times, which most synthetic runs have not."""
+    runs = load.load_runs(paths)
+    return [module.NAME for module in draw.FIGURES
+            if not all(any(gap.fatal for gap in module.gaps(run)) for run in runs)]
+
+
+def _said(result):
+    """What is said besides how rough figure 10 is where filters were built once."""
+    return [line for line in result.stderr.splitlines()
+            if not ("double_hashing: some filters were built 1 times only" in line
+                    and "(drawn without it)" in line)]
 
 
 def _process(*arguments, env=None):
@@ -47,7 +62,7 @@ def test_all_figures_without_display_and_environment(full_run_path, tmp_path):
     """As `env -i` would run it; what comes out on stderr is for the reader, not from libraries."""
     result = _process(full_run_path, "--out", tmp_path / "figures")
     assert result.returncode == 0
-    assert result.stderr == ""
+    assert _said(result) == []
     assert result.stdout.split() == [str(tmp_path / "figures" / f"{name}.{ending}")
                                      for name in _NAMES for ending in ("png", "pdf", *_BESIDE)]
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(
@@ -66,10 +81,11 @@ def test_all_figures_without_display_and_environment(full_run_path, tmp_path):
 
 def test_the_default_folder_is_in_the_run_and_nothing_else_changes(tiny_run_path, run_draw):
     before = _snapshot(tiny_run_path.parent)
-    assert run_draw(tiny_run_path, "--format", "png").returncode == 0
+    assert run_draw(tiny_run_path, "--format", "png", "--allow-missing").returncode == 0
     after = _snapshot(tiny_run_path.parent)
     new = set(after) - set(before)
-    assert {p.parts[-2] for p in new} == {"figures"} and len(new) == 3 * len(_NAMES)
+    assert {p.parts[-2] for p in new} == {"figures"}
+    assert len(new) == 3 * len(_drawable(tiny_run_path))
     assert all(after[p] == content for p, content in before.items())
 
 
@@ -110,12 +126,13 @@ def test_names_in_any_script(tmp_path):
 
 
 def test_two_jobs_at_once(tiny_run_path):
-    command = [sys.executable, "-m", "plots.draw", str(tiny_run_path), "--format", "png"]
+    command = [sys.executable, "-m", "plots.draw", str(tiny_run_path), "--format", "png",
+               "--allow-missing"]
     jobs = [subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
     assert sorted(p.name for p in (tiny_run_path / "figures").iterdir()) == sorted(
-        f"{name}.{ending}" for name in _NAMES for ending in ("png", *_BESIDE))
+        f"{name}.{ending}" for name in _drawable(tiny_run_path) for ending in ("png", *_BESIDE))
 
 
 def _without_builds(path):
@@ -203,12 +220,14 @@ def test_of_several_runs_each_figure_is_of_the_one_that_shows_most_of_it(tmp_pat
                     bits_per_key=(8, 10, 12), keys=(1000, 2000, 4000))
     least = _named(tmp_path, "c-least", filters=("cuckoo",), modes=("build", "lookup_batched"),
                    bits_per_key=(8,), keys=(1000,))
-    result = run_draw(least, wide, builds, "--out", tmp_path / "out", "--format", "png")
+    result = run_draw(least, wide, builds, "--out", tmp_path / "out", "--format", "png",
+                      "--allow-missing")
     assert result.returncode == 0
     shown = {p.name.split(".")[0]: re.search(r"run ([^,\s]+)", p.read_text())[1]
              for p in (tmp_path / "out").glob("*.caption.tex")}
-    assert shown == {name: "b-builds" if name == "build_vs_keys" else "a-wide" for name in shown}
-    assert set(shown) == set(_NAMES)
+    of_builds = ("build_vs_keys", "construction")
+    assert shown == {name: "b-builds" if name in of_builds else "a-wide" for name in shown}
+    assert set(shown) == set(_drawable(least, wide, builds))
 
 
 def test_of_equal_runs_the_newest_is_drawn(tmp_path, run_draw):
@@ -233,11 +252,12 @@ def test_what_no_run_has_is_said_once(tmp_path, run_draw):
 
 def test_each_machine_has_its_folder_and_figures_across_them_lie_above(tmp_path, run_draw):
     runs = [_named(tmp_path, name, machine=f"cpu-{name}", bits_per_key=(8, 10)) for name in "ab"]
-    result = run_draw(*runs, "--out", tmp_path / "out", "--format", "png")
+    result = run_draw(*runs, "--out", tmp_path / "out", "--format", "png", "--allow-missing")
     assert result.returncode == 0
     out = tmp_path / "out"
     assert _written(result) == [out / f"{module.NAME}.png" for module in draw.ACROSS] + [
-        out / f"cpu-{name}" / f"{figure}.png" for name in "ab" for figure in _NAMES]
+        out / f"cpu-{name}" / f"{figure}.png" for name, run in zip("ab", runs)
+        for figure in _drawable(run)]
 
 
 def test_a_machine_name_cannot_lead_out_of_the_folder(tmp_path, run_draw):
@@ -333,7 +353,7 @@ def test_latex_takes_figures_captions_and_tables_as_they_are(full_run_path, tmp_
     """All of them in one document with no packages but those that are asked for."""
     out = tmp_path / "out"
     result = _process(full_run_path, "--theme", "paper", "--format", "pgf", "--out", out)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, _said(result)) == (0, [])
     for name in _NAMES:
         text = (out / f"{name}.pgf").read_text(encoding="ascii")
         assert "\\pgfpathrectangle{\\pgfpointorigin}{\\pgfqpoint{3.300000in}" in text

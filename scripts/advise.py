@@ -579,9 +579,8 @@ def _other_modes(runs, question, catalogue, are_named):
 
 def _draw(advice, path, theme):
     with style.on(style.make_page(theme)):
-        figure, file_format = picture.draw(advice), path.suffix[1:]
-        return draw.save(figure, path.parent, path.stem, file_format, style.metadata(
-            style.together(advice.runs), picture.TITLE, file_format))
+        figure = picture.draw(advice)
+    return draw.write(path.parent, path.name, draw.rendered(figure, path.stem, path.suffix[1:]))
 
 
 def main(arguments=None, cpuinfo=pathlib.Path("/proc/cpuinfo")):

@@ -117,9 +117,13 @@ TEST(MeasureThreads, EveryThreadRunsTheSameIterationsOfItsOwnStream) {
   }
   EXPECT_EQ(measured.slowest.last_result, 33u);
   EXPECT_EQ(measured.slowest.mismatches, 0u);
-  for (const auto& of_thread : calls) {
-    EXPECT_EQ(of_thread.load(), 2 + 4 * measured.slowest.iterations);
-  }
+  // Two untimed ones, and four passes; all four once more where an interrupted first estimate made
+  // them too short.
+  const uint64_t timed = calls[0].load() - 2;
+  EXPECT_GE(timed, 4 * measured.slowest.iterations);
+  EXPECT_EQ(timed % 4, 0u);
+  EXPECT_EQ(calls[1].load(), calls[0].load());
+  EXPECT_EQ(calls[2].load(), calls[0].load());
 }
 
 // A filter that answers otherwise to one of its threads, as one does whose lookups write. The sum
