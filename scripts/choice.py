@@ -20,6 +20,7 @@ building    Counts only if it is asked for: ns per key over lookups per key.
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 
@@ -393,6 +394,17 @@ def _left_out_by_reason(lost):
             for (name, reason), labels in sorted(grouped.items())]
 
 
+def _with_fewer_needs(catalogue, needs):
+    """Who can do as many of `needs` as any filter can."""
+    for count in range(len(needs) - 1, 0, -1):
+        found = {some: able(catalogue, some) for some in itertools.combinations(needs, count)}
+        texts = [f"--needs {','.join(some)} leaves {', '.join(sorted(names))}"
+                 for some, names in found.items() if names]
+        if texts:
+            return "; " + "; ".join(texts)
+    return ""
+
+
 def _check_abilities(question, runs, catalogue):
     """Names of the filters that may be taken; None for all. Raises Impossible."""
     if not question.needs:
@@ -400,7 +412,8 @@ def _check_abilities(question, runs, catalogue):
     names = able(catalogue, question.needs)
     words = " and ".join(question.needs)
     if not names:
-        raise Impossible(f"no filter of the catalogue can {words}")
+        raise Impossible(f"no filter of the catalogue can {words}"
+                         + _with_fewer_needs(catalogue, question.needs))
     measured = {name for run in runs for name in run.points["filter"]}
     if not names & measured:
         raise Impossible(f"of the filters that can {words} ({', '.join(sorted(names))}) no run has "

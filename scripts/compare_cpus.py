@@ -745,8 +745,10 @@ def _draw(runs, folder):
         _say(f"figure: {gap.lack}; to measure it: {gap.remedy}")
     if any(gap.fatal for gap in gaps):
         return False
-    for path in draw.draw_across(cpu_vs_cpu, runs, folder, ("png", "pdf")):
-        _say(f"figure: {path}")
+    figure = cpu_vs_cpu.draw(runs)
+    for ending in ("png", "pdf"):
+        content = draw.rendered(figure, cpu_vs_cpu.NAME, ending)
+        _say(f"figure: {draw.write(folder, f'{cpu_vs_cpu.NAME}.{ending}', content)}")
     return True
 
 

@@ -374,6 +374,7 @@ def test_needs_that_no_filter_has_together(write, call, catalogue):
     write([FAST, PRECISE])
     code, _, err = call(needs="erase,grow")
     assert code == 5 and "no filter of the catalogue can erase and grow" in err
+    assert "--needs erase leaves cuckoo; --needs grow leaves taffy_block" in err
 
 
 @pytest.mark.parametrize("text", ["", "not JSON"])
