@@ -178,7 +178,8 @@ def test_draw_takes_it_with_several_runs_and_a_folder(make, tmp_path, capsys):
     paths = [str(run.path) for run in runs]
     out = tmp_path / "figures"
     assert draw.main([*paths, "--only", "cpu_vs_cpu", "--format", "png", "--out", str(out)]) == 0
-    assert capsys.readouterr().out.split() == [str(out / "cpu_vs_cpu.png")]
+    assert capsys.readouterr().out.split() == [
+        str(out / f"cpu_vs_cpu.{ending}") for ending in ("png", "caption.md", "caption.tex")]
     png = (out / "cpu_vs_cpu.png").read_bytes()
     assert png.startswith(b"\x89PNG") and NAMES[1].encode() in png
     assert draw.main([*paths, "--only", "cpu_vs_cpu"]) == 2

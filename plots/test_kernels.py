@@ -196,8 +196,8 @@ def test_of_the_ways_to_read_lines_the_fastest_is_seen(make_run):
     assert two["plain"] == "**4.00**" and kernels.NOT_IN_THE_RUN in _reason(two["gather"], notes)
 
 
-def test_a_run_of_something_else_gives_dashes_and_no_zero(full_run, tiny_run_path, capsys):
-    text = kernels.render(full_run)
+def test_a_run_of_something_else_gives_dashes_and_no_zero(make_run, tiny_run_path, capsys):
+    text = kernels.render(make_run(testing.make_points()))
     assert "mode lookup_reference" in text and "no batched touch_lines by way" in text
     assert "nan" not in text and "| 0 |" not in text
     assert "cuckoo fingerprint_bits=16, load=0.95, 100000000 keys: out_of_memory" in text
