@@ -22,8 +22,9 @@ from typing import Iterator, NamedTuple
 
 CPP_SUFFIXES = {".h", ".cc"}
 FLOORS = {"filters", "workloads", "harness", "plots", "scripts", "results", "cmake"}
-# What has nothing to do with filters, though it lies beside them: hashes of keys, and errors.
-COMMON_GROUND = {"filters/hash.h", "filters/result.h"}
+# What knows no filter, though it lies beside them: hashes of keys, errors, how parameters are
+# described, what theory says of a rate.
+COMMON_GROUND = {"filters/hash.h", "filters/result.h", "filters/params_json.h", "filters/fpr.h"}
 # Folders of filters/ that are no family: what families stand on, and the tests of the contract.
 FILTER_MACHINERY = {"filters/simd", "filters/theory", "filters/conformance"}
 # Folder of harness/ -> folders that it may include besides itself. The front door is main.cc,
