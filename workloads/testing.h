@@ -1,0 +1,119 @@
+#ifndef FILTERBENCH_WORKLOADS_TESTING_H_
+#define FILTERBENCH_WORKLOADS_TESTING_H_
+
+// For tests: filters of a known type as workloads hold them. In a run they come by name, from the
+// harness.
+
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "filters/params_json.h"
+#include "workloads/key_filter.h"
+
+namespace filterbench {
+
+// A filter of type F (filters/filter.h).
+template <class F>
+class KeyFilterOf final : public KeyFilter {
+ public:
+  explicit KeyFilterOf(F filter) : filter_(std::move(filter)) {}
+
+  bool MayContain(uint64_t hash) const override { return filter_.MayContain(hash); }
+  void MayContainBits(std::span<const uint64_t> hashes, uint64_t* bits) const override {
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      if (i % 64 == 0) bits[i / 64] = 0;
+      bits[i / 64] |= uint64_t{MayContain(hashes[i])} << (i % 64);
+    }
+  }
+  uint64_t SizeInBytes() const override { return filter_.SizeInBytes(); }
+  std::optional<uint64_t> PeakBuildBytes() const override { return std::nullopt; }
+  std::optional<FprEstimate> ExpectedFpr() const override { return filter_.ExpectedFpr(); }
+  std::span<const std::byte> Table() const override { return filter_.Table(); }
+  std::vector<std::byte> Serialize() const override { return filter_.Serialize(); }
+  bool Insert(uint64_t hash) override {
+    if constexpr (requires { filter_.Insert(hash); }) {
+      return filter_.Insert(hash) == decltype(filter_.Insert(hash))::kOk;
+    }
+    throw std::logic_error("takes no single keys");
+  }
+
+ private:
+  F filter_;
+};
+
+template <class F>
+class PolicyOf final : public FilterPolicy {
+ public:
+  // The error is thrown: parameters of tests are right.
+  explicit PolicyOf(const nlohmann::json& params = nlohmann::json::object())
+      : params_(*ParamsFromJson<F>(params)),
+        identity_(fmt::format("{}{}", F::kInfo.name, ParamsToJson<F>(params_).dump())) {}
+
+  std::string_view identity() const override { return identity_; }
+  bool can_insert() const override {
+    return requires(F& filter, uint64_t hash) { filter.Insert(hash); };
+  }
+  Result<std::unique_ptr<KeyFilter>> Build(std::span<const uint64_t> hashes,
+                                           uint64_t seed) const override {
+    return Erase(F::Build(hashes, Seeded(seed)));
+  }
+  Result<std::unique_ptr<KeyFilter>> Create(uint64_t keys, uint64_t seed) const override {
+    if constexpr (requires { F::Create(keys, Seeded(seed)); }) {
+      return Erase(F::Create(keys, Seeded(seed)));
+    }
+    throw std::logic_error("takes no single keys");
+  }
+  Result<std::unique_ptr<KeyFilter>> Load(std::span<const std::byte> bytes) const override {
+    return Erase(F::Deserialize(bytes));
+  }
+
+ private:
+  typename F::Params Seeded(uint64_t seed) const {
+    typename F::Params params = params_;
+    params.seed = seed;
+    return params;
+  }
+  static Result<std::unique_ptr<KeyFilter>> Erase(Result<F> filter) {
+    if (!filter) return Error{filter.error()};
+    return std::unique_ptr<KeyFilter>(std::make_unique<KeyFilterOf<F>>(std::move(*filter)));
+  }
+
+  typename F::Params params_;
+  std::string identity_;
+};
+
+template <class F>
+class SourceOf final : public FilterSource {
+ public:
+  explicit SourceOf(const nlohmann::json& params = nlohmann::json::object())
+      : params_(ParamsToJson<F>(*ParamsFromJson<F>(params))), policy_(params_) {}
+
+  std::string_view filter() const override { return F::kInfo.name; }
+  const nlohmann::json& params() const override { return params_; }
+  const FilterPolicy& policy() const override { return policy_; }
+  Result<const FilterPolicy*> WithBitsPerKey(double bits_per_key) override {
+    if (!params_.contains("bits_per_key")) {
+      return Error{fmt::format("{} has no parameter bits_per_key", filter())};
+    }
+    nlohmann::json params = params_;
+    params["bits_per_key"] = bits_per_key;
+    if (const auto parsed = ParamsFromJson<F>(params); !parsed) return Error{parsed.error()};
+    auto& policy = others_[bits_per_key];
+    if (policy == nullptr) policy = std::make_unique<PolicyOf<F>>(params);
+    return policy.get();
+  }
+
+ private:
+  nlohmann::json params_;
+  PolicyOf<F> policy_;
+  std::map<double, std::unique_ptr<PolicyOf<F>>> others_;
+};
+
+}  // namespace filterbench
+
+#endif  // FILTERBENCH_WORKLOADS_TESTING_H_
