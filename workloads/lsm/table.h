@@ -64,7 +64,7 @@ struct TableFormat {
 
 // What became of a file.
 struct TableFacts {
-  uint64_t number = 0;             // its name is <number>.table, six digits or more
+  uint64_t number = 0;
   uint64_t file_bytes = 0;
   uint64_t entries = 0;            // tombstones included
   uint64_t tombstones = 0;
@@ -77,6 +77,9 @@ struct TableFacts {
 
   bool operator==(const TableFacts&) const = default;
 };
+
+// The name of file `number`.
+std::string TableName(uint64_t number);
 
 // Writes a file: keys in ascending order, each once.
 class TableBuilder {
