@@ -40,7 +40,6 @@ constexpr std::string_view kTableSuffix = ".table";
 // A merge of one file after another calls StoreOptions::alive this often as well.
 constexpr uint64_t kEntriesBetweenSignsOfLife = 1 << 16;
 
-std::string TableName(uint64_t number) { return fmt::format("{:06}{}", number, kTableSuffix); }
 
 // The number in the name of a table, finished or not; nothing for any other name.
 std::optional<uint64_t> NumberOfTable(std::string_view name) {
