@@ -166,8 +166,7 @@ class OpenTable final : public Table {
     if (facts_.file_bytes != size) {
       return Damage(fmt::format("has {} bytes, {} were written", size, facts_.file_bytes));
     }
-    TakeFilters();
-    return std::nullopt;
+    return TakeFilters();
   }
 
   const TableFacts& facts() const override { return facts_; }
@@ -184,7 +183,9 @@ class OpenTable final : public Table {
       clock.Mark(&ReadPhases::filter_ns);
       return Found::kNothing;
     }
-    const Answer answer = AskFilter(filter_, filter_place_, hash, counters);
+    const Result<Answer> asked = AskFilter(filter_, filter_place_, hash, counters);
+    if (!asked) return Error{asked.error()};
+    const Answer answer = *asked;
     clock.Mark(&ReadPhases::filter_ns);
     if (answer == Answer::kNo) {
       ++counters.filter_negatives;
@@ -217,17 +218,18 @@ class OpenTable final : public Table {
       ++counters.range_skips;
       return false;
     }
-    const Answer answer =
+    const Result<Answer> answer =
         prefix.size() == prefix_bytes_
             ? AskFilter(prefix_filter_, prefix_filter_place_,
                         HashBytes(prefix, reading_.hash_seed), counters)
             : Answer::kNotAsked;
-    if (answer == Answer::kNo) {
+    if (!answer) return Error{answer.error()};
+    if (*answer == Answer::kNo) {
       ++counters.filter_negatives;
       return false;
     }
     // Whether a maybe was true is known once the file is read.
-    if (answer == Answer::kNotAsked) ++counters.not_consulted;
+    if (*answer == Answer::kNotAsked) ++counters.not_consulted;
     return true;
   }
 
@@ -294,6 +296,8 @@ class OpenTable final : public Table {
     std::optional<Error> error_;
   };
 
+  void DropFromPageCache() const override { file_->DropFromPageCache(); }
+
   std::unique_ptr<Cursor> Seek(std::string_view first, ReadCounters& counters) const override {
     return std::make_unique<BlockCursor>(*this, first, counters);
   }
@@ -322,12 +326,16 @@ class OpenTable final : public Table {
            place.offset <= file_->size() && place.bytes <= file_->size() - place.offset;
   }
 
-  // The bytes of a section whose checksum is right; valid until the buffer is used again.
-  Result<std::string_view> ReadSection(const Place& place, AlignedBuffer& buffer) const {
+  Result<std::string_view> ReadBytes(const Place& place, AlignedBuffer& buffer) const {
     const std::span<std::byte> bytes = buffer.Take(place.bytes);
     if (auto error = file_->Read(place.offset, bytes)) return *error;
-    const std::string_view section(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (Decoder(section).U64() != SectionChecksum(section)) {
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+
+  // The bytes of a section whose checksum is right; valid until the buffer is used again.
+  Result<std::string_view> ReadSection(const Place& place, AlignedBuffer& buffer) const {
+    const Result<std::string_view> section = ReadBytes(place, buffer);
+    if (section && Decoder(*section).U64() != SectionChecksum(*section)) {
       return Damage(fmt::format("the section at {} has a wrong checksum", place.offset));
     }
     return section;
@@ -374,8 +382,8 @@ class OpenTable final : public Table {
   }
 
   // Decides whether the filters can be used, and keeps them where they are to be in memory.
-  void TakeFilters() {
-    if (filter_place_.bytes == 0) return;
+  std::optional<Error> TakeFilters() {
+    if (filter_place_.bytes == 0) return std::nullopt;
     if (reading_.policy == nullptr) {
       filter_problem_ = fmt::format("{}: its filter is not used: no filter was asked for",
                                     path_.string());
@@ -384,10 +392,14 @@ class OpenTable final : public Table {
                                     "not {}",
                                     path_.string(), hash_seed_, reading_.hash_seed);
     }
-    if (!filter_problem_.empty()) return;
-    filter_ = LoadFilter(filter_place_);
+    if (!filter_problem_.empty()) return std::nullopt;
+    auto filter = LoadFilter(filter_place_);
+    if (!filter) return Error{filter.error()};
+    filter_ = std::move(*filter);
     if (prefix_filter_place_.bytes != 0 && reading_.prefix_bytes == prefix_bytes_) {
-      prefix_filter_ = LoadFilter(prefix_filter_place_);
+      auto prefix_filter = LoadFilter(prefix_filter_place_);
+      if (!prefix_filter) return Error{prefix_filter.error()};
+      prefix_filter_ = std::move(*prefix_filter);
     } else {
       prefix_bytes_ = 0;
     }
@@ -396,18 +408,19 @@ class OpenTable final : public Table {
       filter_.reset();
       prefix_filter_.reset();
     }
+    return std::nullopt;
   }
 
-  // Null with filter_problem_ set where it cannot be used.
-  std::unique_ptr<KeyFilter> LoadFilter(const Place& place) const {
+  // Null with filter_problem_ set where it cannot be used; the error is one of reading.
+  Result<std::unique_ptr<KeyFilter>> LoadFilter(const Place& place) const {
     const auto refuse = [&](std::string_view why) {
       filter_problem_ = fmt::format("{}: its filter is not used: {}", path_.string(), why);
-      return nullptr;
+      return std::unique_ptr<KeyFilter>();
     };
-    const Result<std::string_view> section = ReadSection(place, filter_buffer_);
-    if (!section) return refuse(section.error());
+    const Result<std::string_view> section = ReadBytes(place, filter_buffer_);
+    if (!section) return Error{section.error()};
     Decoder decoder(*section);
-    decoder.U64();
+    if (decoder.U64() != SectionChecksum(*section)) return refuse("its checksum is wrong");
     decoder.U64();
     const std::string_view identity = decoder.Text();
     decoder.U64();
@@ -422,17 +435,18 @@ class OpenTable final : public Table {
     return std::move(*filter);
   }
 
-  Answer AskFilter(const std::unique_ptr<KeyFilter>& filter, const Place& place, uint64_t hash,
-                   ReadCounters& counters) const {
+  Result<Answer> AskFilter(const std::unique_ptr<KeyFilter>& filter, const Place& place,
+                           uint64_t hash, ReadCounters& counters) const {
     if (filter != nullptr) return filter->MayContain(hash) ? Answer::kMaybe : Answer::kNo;
     if (reading_.filters_in_memory || place.bytes == 0 || !filter_problem_.empty()) {
       return Answer::kNotAsked;
     }
     ++counters.filter_reads;
     counters.filter_bytes += place.bytes;
-    const std::unique_ptr<KeyFilter> loaded = LoadFilter(place);
-    if (loaded == nullptr) return Answer::kNotAsked;
-    return loaded->MayContain(hash) ? Answer::kMaybe : Answer::kNo;
+    const auto loaded = LoadFilter(place);
+    if (!loaded) return Error{loaded.error()};
+    if (*loaded == nullptr) return Answer::kNotAsked;
+    return (*loaded)->MayContain(hash) ? Answer::kMaybe : Answer::kNo;
   }
 
   // Of the first block whose last key is not less than `key`, which is not beyond the largest.
