@@ -105,7 +105,7 @@ class GetRun final : public WorkloadRun {
     report.counters["gets"] = gets;
     report.counters["memtable_hits"] = stats.memtable_hits;
     report.parts = account.Parts();
-    report.phases_ns = lsm::PhasesPerGet(stats.phases, total, gets);
+    report.phases_ns = account.PhasesPerGet(stats.phases);
     report.facts = store_.ReportFacts();
     report.fpr = account.Fpr();
     return report;

@@ -115,7 +115,7 @@ class InsertRun final : public WorkloadRun {
     report.counters["inserted"] = inserted;
     report.counters["memtable_hits"] = stats.memtable_hits;
     report.parts = account.Parts();
-    report.phases_ns = lsm::PhasesPerGet(stats.phases, account.total(), operations);
+    report.phases_ns = account.PhasesPerGet(stats.phases);
     report.facts = store_.ReportFacts();
     report.fpr = account.Fpr();
     return report;

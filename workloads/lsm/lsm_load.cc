@@ -179,7 +179,9 @@ class LoadRun final : public WorkloadRun {
     if (const auto error = loading_.Verify()) return *error;
 
     const WriteFacts& written = loading_.store().write_facts();
-    const lsm::StoreFacts facts = lsm::FactsOf(loading_.store(), false);
+    const Result<lsm::StoreFacts> measured = lsm::FactsOf(loading_.store(), 0);
+    if (!measured) return Error{measured.error()};
+    const lsm::StoreFacts& facts = *measured;
     const uint64_t puts = loading_.operations();
     const auto whole_ns = [](double ns) { return static_cast<uint64_t>(std::llround(ns)); };
     const double writing_ns = written.flush_ns + written.compaction_ns;
@@ -286,13 +288,14 @@ class LsmLoad final : public WorkloadWithKnobs<Description> {
     // Once, for the facts of the filters that every iteration builds.
     if (const auto error = loading->Reset()) return *error;
     if (const auto error = loading->Load()) return *error;
-    const lsm::StoreFacts facts = lsm::FactsOf(loading->store(), false);
-    WorkloadFilters filters = facts.filters;
+    const Result<lsm::StoreFacts> facts = lsm::FactsOf(loading->store(), 0);
+    if (!facts) return Error{facts.error()};
+    WorkloadFilters filters = facts->filters;
     const WriteFacts& written = loading->store().write_facts();
     filters.builds = written.filter_builds;
     filters.build_ns = written.filter_build_ns;
     return std::unique_ptr<WorkloadState>(
-        std::make_unique<LoadState>(std::move(loading), filters, facts.number_of_files));
+        std::make_unique<LoadState>(std::move(loading), filters, facts->number_of_files));
   }
 };
 

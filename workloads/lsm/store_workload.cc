@@ -93,6 +93,22 @@ Result<double> FprDecay(const FilterPolicy& policy, double bits_per_key) {
   return -std::log(fpr->mean) / bits_per_key;
 }
 
+// Different prefixes of the keys of a file.
+Result<uint64_t> CountPrefixes(const Table& table, uint32_t prefix_bytes) {
+  ReadCounters unused;
+  uint64_t prefixes = 0;
+  std::string last;
+  const auto cursor = table.Seek("", unused);
+  for (; cursor->valid(); cursor->Next()) {
+    const std::string_view prefix = cursor->key().substr(0, prefix_bytes);
+    if (prefixes > 0 && prefix == last) continue;
+    ++prefixes;
+    last = prefix;
+  }
+  if (cursor->error()) return *cursor->error();
+  return prefixes;
+}
+
 nlohmann::json ToJson(const ReadCounters& counters) {
   return {
       {"candidates", counters.candidates},
@@ -218,7 +234,7 @@ StoreOptions OptionsFor(const StoreKnobs& knobs, double entry_bytes, uint64_t se
   return options;
 }
 
-StoreFacts FactsOf(const Store& store, bool of_prefixes) {
+Result<StoreFacts> FactsOf(const Store& store, uint32_t prefix_bytes) {
   StoreFacts facts;
   facts.runs = store.runs();
   XXH3_state_t digest;
@@ -228,7 +244,7 @@ StoreFacts FactsOf(const Store& store, bool of_prefixes) {
     facts.file_bytes += facts.runs[run].file_bytes;
     std::vector<FileFacts>& files = facts.files.emplace_back();
     for (const Table* table : store.tables(run)) {
-      const KeyFilter* asked = of_prefixes ? table->prefix_filter() : table->filter();
+      const KeyFilter* asked = prefix_bytes > 0 ? table->prefix_filter() : table->filter();
       files.push_back({.largest = table->facts().largest,
                        .fpr = asked == nullptr ? std::nullopt : asked->ExpectedFpr()});
       for (const KeyFilter* filter : {table->filter(), table->prefix_filter()}) {
@@ -238,6 +254,11 @@ StoreFacts FactsOf(const Store& store, bool of_prefixes) {
         XXH3_64bits_update(&digest, filter->Table().data(), filter->Table().size());
       }
       all.keys += table->facts().filter_keys;
+      if (table->prefix_filter() != nullptr) {
+        const Result<uint64_t> prefixes = CountPrefixes(*table, prefix_bytes);
+        if (!prefixes) return Error{prefixes.error()};
+        all.keys += *prefixes;
+      }
       all.build_ns += table->facts().filter_build_ns;
       if (const auto peak = table->facts().filter_peak_bytes) {
         all.peak_build_bytes = std::max(all.peak_build_bytes.value_or(0), *peak);
@@ -277,13 +298,14 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
   }
 
   // Only the finished shape says which level is the last and how many keys each has: then the
-  // filters are built when all is written.
-  const bool filters_later = knobs.filter_levels == FilterLevels::kButLast ||
-                             knobs.bits_allocation == BitsAllocation::kMonkey;
-  const bool none = knobs.filter_levels == FilterLevels::kNone;
+  // filters are built when all is written. The last file of a size-tiered store is the one that all
+  // files were merged to, which is known when it is written.
+  const bool but_last = knobs.filter_levels == FilterLevels::kButLast;
+  const bool filters_later = knobs.shape == Shape::kLeveled &&
+                             (but_last || knobs.bits_allocation == BitsAllocation::kMonkey);
   loaded->policies_ = std::make_shared<PolicySet>();
-  if (!none && !filters_later) {
-    loaded->policies_->SetUniform(&setup.filters->policy(), false);
+  if (knobs.filter_levels != FilterLevels::kNone && !filters_later) {
+    loaded->policies_->SetUniform(&setup.filters->policy(), but_last);
   }
   const uint64_t sample = std::min<uint64_t>(loaded->plan_.keys, 1000);
   double entry_bytes = knobs.value_bytes;
@@ -304,12 +326,14 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
     if (knobs.bits_allocation == BitsAllocation::kMonkey) {
       if (const auto problem = loaded->AllocateFilters(*setup.filters)) return *problem;
     } else {
-      loaded->policies_->SetUniform(&setup.filters->policy(), true);
+      loaded->policies_->SetUniform(&setup.filters->policy(), but_last);
     }
     if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
   }
   if (const auto problem = loaded->CheckFilters()) return *problem;
-  loaded->facts_ = FactsOf(*loaded->store_, loaded->plan_.prefix_bytes != 0);
+  auto facts = FactsOf(*loaded->store_, loaded->plan_.prefix_bytes);
+  if (!facts) return Error{facts.error()};
+  loaded->facts_ = std::move(*facts);
   return loaded;
 }
 
@@ -588,22 +612,25 @@ Metric ReadAccount::BlockReads(std::string name) const {
           .quantity = std::nullopt};
 }
 
-std::map<std::string, double> PhasesPerGet(const ReadPhases& phases, const ReadCounters& counters,
-                                           uint64_t gets) {
+std::map<std::string, double> ReadAccount::PhasesPerGet(const ReadPhases& phases) const {
   const double reading_ns = ClockReadingNs();
   const auto per_get = [&](double sum_ns, uint64_t readings) {
     const double ns = sum_ns - reading_ns * static_cast<double>(readings);
-    return std::max(ns, 0.0) / static_cast<double>(gets);
+    return std::max(ns, 0.0) / static_cast<double>(operations_);
   };
-  // Every phase that was begun has one reading of the clock in it; what is not the memtable's, an
-  // index's or a block's is a filter's.
-  const uint64_t others = gets + counters.index_lookups + counters.block_reads;
+  // Every phase that was begun has one reading of the clock in it. Of a level below 0, finding the
+  // file is of the index; what is not the memtable's, an index's or a block's is a filter's.
+  uint64_t of_index = total_.index_lookups;
+  for (size_t run = 0; run < runs_.size(); ++run) {
+    if (facts_.runs[run].level > 0) of_index += runs_[run].candidates;
+  }
+  const uint64_t others = operations_ + of_index + total_.block_reads;
   const uint64_t of_filters = phases.clock_readings > others ? phases.clock_readings - others : 0;
   return {
-      {"memtable", per_get(phases.memtable_ns, gets)},
+      {"memtable", per_get(phases.memtable_ns, operations_)},
       {"filter", per_get(phases.filter_ns, of_filters)},
-      {"index", per_get(phases.index_ns, counters.index_lookups)},
-      {"block", per_get(phases.block_ns, counters.block_reads)},
+      {"index", per_get(phases.index_ns, of_index)},
+      {"block", per_get(phases.block_ns, total_.block_reads)},
   };
 }
 
@@ -633,8 +660,8 @@ double EstimatedLoadSeconds(const StoreKnobs& knobs, uint64_t keys) {
     const double levels = std::log(flushes) / std::log(ratio);
     rewrites = knobs.shape == Shape::kLeveled ? levels * ratio / 2 : levels;
   }
-  if (knobs.filter_levels == FilterLevels::kButLast ||
-      knobs.bits_allocation == BitsAllocation::kMonkey) {
+  if (knobs.shape == Shape::kLeveled && (knobs.filter_levels == FilterLevels::kButLast ||
+                                         knobs.bits_allocation == BitsAllocation::kMonkey)) {
     rewrites += 1;
   }
   return static_cast<double>(keys) * (kPutSeconds + rewrites * kRewriteSeconds);

@@ -157,8 +157,8 @@ struct StoreFacts {
   uint64_t file_bytes = 0;
   uint64_t number_of_files = 0;
 };
-// `of_prefixes`: lookups ask the filters of prefixes.
-StoreFacts FactsOf(const Store& store, bool of_prefixes);
+// `prefix_bytes`: of the prefixes whose filters lookups ask; 0 if they ask those of whole keys.
+Result<StoreFacts> FactsOf(const Store& store, uint32_t prefix_bytes);
 // "0:4 1:10 2:37": the number of files by level.
 std::string LevelsOf(const Store& store);
 
@@ -233,6 +233,8 @@ class ReadAccount {
   std::map<std::string, uint64_t> Counters() const;
   nlohmann::json Parts() const;
   WorkloadReport::Fpr Fpr() const;
+  // Mean nanoseconds per get by phase, what the clock itself costs taken off.
+  std::map<std::string, double> PhasesPerGet(const ReadPhases& phases) const;
   // Reads of data blocks, those after a false positive being by chance.
   Metric BlockReads(std::string name) const;
 
@@ -247,10 +249,6 @@ class ReadAccount {
   // Of each file of each run: how often its filter was asked for a key that the file has not.
   std::vector<std::vector<uint64_t>> absent_asked_;
 };
-
-// Mean nanoseconds per get by phase, what the clock itself costs taken off.
-std::map<std::string, double> PhasesPerGet(const ReadPhases& phases, const ReadCounters& counters,
-                                           uint64_t gets);
 
 // Estimates (Workload::EstimateCost).
 double EstimatedLoadSeconds(const StoreKnobs& knobs, uint64_t keys);
