@@ -89,10 +89,8 @@ class Loading {
         files_(lsm::SystemFileCalls(false)),
         puts_(MakePuts(knobs, *setup.key_set, setup.keys, setup.seed)) {
     auto policies = std::make_shared<lsm::PolicySet>();
-    if (knobs.filter_levels != lsm::FilterLevels::kNone) {
-      policies->SetUniform(&setup.filters->policy(),
-                           knobs.filter_levels == lsm::FilterLevels::kButLast);
-    }
+    policies->SetUniform(lsm::PolicyOf(knobs, *setup.filters),
+                         knobs.filter_levels == lsm::FilterLevels::kButLast);
     options_ = lsm::OptionsFor(knobs, puts_.entry_bytes, setup.seed, std::move(policies));
     options_.files = files_.get();
     options_.alive = setup.alive;

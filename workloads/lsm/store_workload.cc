@@ -211,6 +211,12 @@ const FilterPolicy* PolicySet::Named(std::string_view identity) const {
   return nullptr;
 }
 
+const FilterPolicy* PolicyOf(const StoreKnobs& knobs, const FilterSource& filters) {
+  const bool none =
+      knobs.filter_levels == FilterLevels::kNone || filters.filter() == kNoFilter;
+  return none ? nullptr : &filters.policy();
+}
+
 StoreOptions OptionsFor(const StoreKnobs& knobs, double entry_bytes, uint64_t seed,
                         std::shared_ptr<const PolicySet> policies) {
   StoreOptions options;
@@ -303,10 +309,9 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
   const bool but_last = knobs.filter_levels == FilterLevels::kButLast;
   const bool filters_later = knobs.shape == Shape::kLeveled &&
                              (but_last || knobs.bits_allocation == BitsAllocation::kMonkey);
+  const FilterPolicy* policy = PolicyOf(knobs, *setup.filters);
   loaded->policies_ = std::make_shared<PolicySet>();
-  if (knobs.filter_levels != FilterLevels::kNone && !filters_later) {
-    loaded->policies_->SetUniform(&setup.filters->policy(), but_last);
-  }
+  if (!filters_later) loaded->policies_->SetUniform(policy, but_last);
   const uint64_t sample = std::min<uint64_t>(loaded->plan_.keys, 1000);
   double entry_bytes = knobs.value_bytes;
   for (uint64_t i = 0; i < sample; ++i) {
@@ -326,7 +331,7 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
     if (knobs.bits_allocation == BitsAllocation::kMonkey) {
       if (const auto problem = loaded->AllocateFilters(*setup.filters)) return *problem;
     } else {
-      loaded->policies_->SetUniform(&setup.filters->policy(), but_last);
+      loaded->policies_->SetUniform(policy, but_last);
     }
     if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
   }

@@ -138,6 +138,11 @@ class PolicySet {
   std::map<int, const FilterPolicy*> by_level_;
 };
 
+// The filter of the catalogue that stands for none: the store then has no filters at all.
+inline constexpr std::string_view kNoFilter = "always_maybe";
+// The policy of levels with filters; null where there are none.
+const FilterPolicy* PolicyOf(const StoreKnobs& knobs, const FilterSource& filters);
+
 // Options of a store for the knobs; `entry_bytes` is the mean size of a key with its value.
 StoreOptions OptionsFor(const StoreKnobs& knobs, double entry_bytes, uint64_t seed,
                         std::shared_ptr<const PolicySet> policies);
