@@ -28,6 +28,8 @@ enum class Shape {
 };
 inline constexpr std::string_view kShapeNames[] = {"files", "leveled", "size_tiered"};
 
+// Sizes of levels and of files, as compactions see them, are bytes of keys and values: the tree is
+// the same whatever filters its files have.
 struct StoreOptions {
   Shape shape = Shape::kLeveled;
   uint64_t memtable_bytes = 4 << 20;  // of keys and values; then it is flushed
@@ -41,9 +43,10 @@ struct StoreOptions {
   uint64_t level1_bytes = 16 << 20;
   uint64_t file_bytes = 4 << 20;
 
-  // Size-tiered, as Cassandra's SizeTieredCompactionStrategy: files whose size is within
-  // [bucket_low, bucket_high] times the mean of a bucket belong to it, those below min_file_bytes
-  // to one; min_threshold of them are merged, at most max_threshold at once.
+  // Size-tiered, as Cassandra's SizeTieredCompactionStrategy: files whose size is between
+  // bucket_low and bucket_high times the mean of a bucket belong to it, those below min_file_bytes
+  // to one; min_threshold of them are merged, at most max_threshold at once, and only files that
+  // are adjacent in age (picking.h has why, and what that means).
   uint32_t min_threshold = 4;
   uint32_t max_threshold = 32;
   double bucket_low = 0.5;
@@ -51,8 +54,8 @@ struct StoreOptions {
   uint64_t min_file_bytes = 0;
 
   // The policy of files that are written to a level, null for none. `deepest`: no deeper level has
-  // files. Size-tiered and `files` stores have level 0 alone; deepest is then a merge of all files. Empty:
-  // no filters.
+  // files; never of files that are flushed. Size-tiered and `files` stores have level 0 alone;
+  // deepest is then a merge of all files. Empty: no filters.
   std::function<const FilterPolicy*(int level, bool deepest)> policy_of;
   // By its identity, the policy of a file that is read; null if it is not known. Needed where
   // policy_of has more than one.
@@ -78,7 +81,8 @@ struct RunInfo {
   uint64_t unusable_filters = 0;  // files written with one that cannot be used
 };
 
-// What writing cost since the store was opened.
+// What writing cost since the store was opened. RebuildFilters counts in entries_written and in
+// what is about filters.
 struct WriteFacts {
   uint64_t flushes = 0;
   uint64_t compactions = 0;
