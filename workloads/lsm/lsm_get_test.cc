@@ -385,8 +385,8 @@ TEST(LsmGet, CostGrowsWithWhatIsRead) {
             cost({{"reads", "cached"}}).iteration_seconds);
   EXPECT_GT(cost({{"filter_levels", "none"}}).iteration_seconds,
             cost({{"filter_levels", "all"}}).iteration_seconds);
-  EXPECT_GT(cost({{"shape", "leveled"}}).prepare_seconds, cost({}).prepare_seconds);
-  EXPECT_GT(cost({{"value_bytes", 1000}}).memory_bytes, cost({}).memory_bytes);
+  EXPECT_GT(cost({{"shape", "leveled"}}).prepare_seconds, cost(json::object()).prepare_seconds);
+  EXPECT_GT(cost({{"value_bytes", 1000}}).memory_bytes, cost(json::object()).memory_bytes);
 }
 
 }  // namespace

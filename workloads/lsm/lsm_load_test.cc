@@ -14,7 +14,7 @@ using nlohmann::json;
 using ::testing::StartsWith;
 
 json Knobs(json knobs = json::object()) {
-  knobs["memtable_keys"] = 50;
+  knobs["memtable_keys"] = 100;
   if (!knobs.contains("size_ratio") && knobs.value("shape", "") != "files") {
     knobs["size_ratio"] = 3;
   }
@@ -26,16 +26,16 @@ TEST(LsmLoad, EachFlushOfUncompactedFilesBuildsOneFilter) {
   Ready ready(MakeLsmLoad(), Knobs({{"shape", "files"}}), filters);
   const WorkloadReport report = ready.Report(std::nullopt);
   EXPECT_EQ(report.counters.at("puts"), kTestKeys);
-  EXPECT_EQ(report.counters.at("flushes"), kTestKeys / 50);
+  EXPECT_EQ(report.counters.at("flushes"), kTestKeys / 100);
   EXPECT_EQ(report.counters.at("compactions"), 0u);
   EXPECT_EQ(report.counters.at("entries_written"), kTestKeys);
-  EXPECT_EQ(report.counters.at("filter_builds"), kTestKeys / 50);
+  EXPECT_EQ(report.counters.at("filter_builds"), kTestKeys / 100);
   EXPECT_EQ(ValueOfMetric(report, "filter_builds_per_key"), 1);
-  EXPECT_EQ(ValueOfMetric(report, "files"), kTestKeys / 50);
-  EXPECT_EQ(report.facts.at("levels"), "0:40");
+  EXPECT_EQ(ValueOfMetric(report, "files"), kTestKeys / 100);
+  EXPECT_EQ(report.facts.at("levels"), "0:20");
   const WorkloadFilters facts = ready.state().filters();
-  EXPECT_EQ(facts.filters, kTestKeys / 50);
-  EXPECT_EQ(facts.builds, kTestKeys / 50);
+  EXPECT_EQ(facts.filters, kTestKeys / 100);
+  EXPECT_EQ(facts.builds, kTestKeys / 100);
   EXPECT_EQ(facts.keys, kTestKeys);
   EXPECT_EQ(ValueOfMetric(report, "filter_bytes"), static_cast<double>(facts.size_bytes));
 }

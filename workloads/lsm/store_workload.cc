@@ -303,15 +303,10 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
     return Error{fmt::format("{}: {}", loaded->directory_.string(), error.message())};
   }
 
-  // Only the finished shape says which level is the last and how many keys each has: then the
-  // filters are built when all is written. The last file of a size-tiered store is the one that all
-  // files were merged to, which is known when it is written.
-  const bool but_last = knobs.filter_levels == FilterLevels::kButLast;
-  const bool filters_later = knobs.shape == Shape::kLeveled &&
-                             (but_last || knobs.bits_allocation == BitsAllocation::kMonkey);
   const FilterPolicy* policy = PolicyOf(knobs, *setup.filters);
+  const bool but_last = knobs.filter_levels == FilterLevels::kButLast;
   loaded->policies_ = std::make_shared<PolicySet>();
-  if (!filters_later) loaded->policies_->SetUniform(policy, but_last);
+  loaded->policies_->SetUniform(policy, but_last);
   const uint64_t sample = std::min<uint64_t>(loaded->plan_.keys, 1000);
   double entry_bytes = knobs.value_bytes;
   for (uint64_t i = 0; i < sample; ++i) {
@@ -327,12 +322,13 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
 
   if (const auto problem = loaded->PutAll(setup)) return *problem;
   loaded->written_ = loaded->store_->write_facts();
-  if (filters_later) {
-    if (knobs.bits_allocation == BitsAllocation::kMonkey) {
-      if (const auto problem = loaded->AllocateFilters(*setup.filters)) return *problem;
-    } else {
-      loaded->policies_->SetUniform(policy, but_last);
-    }
+  if (knobs.bits_allocation == BitsAllocation::kMonkey) {
+    // Only the finished shape says how many keys each level has.
+    if (const auto problem = loaded->AllocateFilters(*setup.filters)) return *problem;
+    if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
+  } else if (but_last && policy != nullptr && knobs.shape == Shape::kLeveled) {
+    // A level that was the last when its files were written may not be it any more. The last file of
+    // a size-tiered store is the one that all files were merged to.
     if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
   }
   if (const auto problem = loaded->CheckFilters()) return *problem;
