@@ -399,7 +399,7 @@ TEST(Warnings, FiltersOfAnotherPolicyAreNamedAndNotUsed) {
     auto options = OptionsOf(Shape::kFiles, files, other);
     const auto store = OpenOrThrow(options);
     EXPECT_THAT(store->warnings(),
-                ElementsAre(AllOf(HasSubstr("d/000002.table: ")), HasSubstr("d/000001.table: ")));
+                ElementsAre(HasSubstr("000002.table: "), HasSubstr("000001.table: ")));
     EXPECT_EQ(store->runs()[0].unusable_filters, 1u);
     EXPECT_EQ(store->runs()[1].unusable_filters, 1u);
     ReadStats stats;
@@ -500,7 +500,8 @@ TEST(Damage, OfAnyByteIsNamedOrChangesNoAnswer) {
   uint64_t warned = 0;
   uint64_t at_reading = 0;
   for (const auto& [path, content] : files.files) {
-    for (size_t i = 0; i < content->bytes.size(); ++i) {
+    // What sections begin with, and samples of the rest, which is mostly padding.
+    for (size_t i = 0; i < content->bytes.size(); i += i % 4096 < 200 ? 1 : 97) {
       const char sound = content->bytes[i];
       content->bytes[i] = static_cast<char>(sound ^ (1 << i % 8));
       const auto opened = Store::Open("d", OptionsOf(Shape::kFiles, files, Blocked()));
@@ -540,6 +541,7 @@ TEST(Damage, OfAnyByteIsNamedOrChangesNoAnswer) {
         if (!error) {
           ASSERT_EQ(scanned, model);
         }
+        ASSERT_TRUE(damaged || !store.warnings().empty()) << path << " " << i;
         at_reading += damaged;
       }
       content->bytes[i] = sound;
