@@ -40,8 +40,7 @@ constexpr std::string_view kTableSuffix = ".table";
 // A merge of one file after another calls StoreOptions::alive this often as well.
 constexpr uint64_t kEntriesBetweenSignsOfLife = 1 << 16;
 
-
-// The number in the name of a table, finished or not; nothing for any other name.
+// The number in the name of a table, finished or not (TableName); nothing for any other name.
 std::optional<uint64_t> NumberOfTable(std::string_view name) {
   const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
   // 18 digits are below 2^64, and more than a store will ever count to.
@@ -83,9 +82,16 @@ std::string Contradiction(const StoreOptions& options) {
 struct File {
   uint64_t number = 0;
   uint64_t data_bytes = 0;  // of keys and values: what sizes of levels and buckets are counted in
-  std::string filter;  // identity of the policy that it was written with; empty: none
-  std::string problem;  // why its filter cannot be used; empty if it can, or has none
+  std::string filter;       // identity of the policy that it was written with; empty: none
+  bool policy_known = true;  // whether there was one to read that filter with
   std::shared_ptr<const Table> table;
+
+  // Why its filter cannot be used; empty if it can, or has none.
+  std::string Problem() const {
+    if (policy_known) return table->filter_problem();
+    return fmt::format("{}: its filter is not used: no policy is given for {}", TableName(number),
+                       filter);
+  }
 };
 
 // levels[0] from the newest to the oldest, deeper ones in the order of their keys.
@@ -487,10 +493,7 @@ Result<File> StoreImplementation::OpenFile(uint64_t number, uint64_t data_bytes,
   File file = {.number = number,
                .data_bytes = data_bytes,
                .filter = filter,
-               .problem = (*table)->filter_problem()};
-  if (file.problem.empty() && !filter.empty() && policy == nullptr) {
-    file.problem = fmt::format("no policy is known for its filter {}", filter);
-  }
+               .policy_known = filter.empty() || policy != nullptr};
   file.table = *std::move(table);
   return file;
 }
@@ -773,7 +776,7 @@ std::vector<RunInfo> StoreImplementation::runs() const {
       info.file_bytes += facts.file_bytes;
       info.filter_bytes += facts.filter_bytes;
       info.filter_keys += facts.filter_keys;
-      info.unusable_filters += file.problem.empty() ? 0 : 1;
+      info.unusable_filters += file.Problem().empty() ? 0 : 1;
     }
   }
   return infos;
@@ -783,8 +786,9 @@ std::vector<std::string> StoreImplementation::warnings() const {
   std::vector<std::string> lines;
   for (const std::vector<File>& level : levels_) {
     for (const File& file : level) {
-      if (file.problem.empty()) continue;
-      lines.push_back(fmt::format("{}: {}", PathOf(file.number).string(), file.problem));
+      if (std::string problem = file.Problem(); !problem.empty()) {
+        lines.push_back(std::move(problem));
+      }
     }
   }
   return lines;
@@ -792,11 +796,7 @@ std::vector<std::string> StoreImplementation::warnings() const {
 
 void StoreImplementation::DropFromPageCache() const {
   for (const std::vector<File>& level : levels_) {
-    for (const File& file : level) {
-      const Result<std::unique_ptr<ReadableFile>> opened =
-          options_.files->OpenForReading(PathOf(file.number), /*direct_io=*/false);
-      if (opened) (*opened)->DropFromPageCache();
-    }
+    for (const File& file : level) file.table->DropFromPageCache();
   }
 }
 
