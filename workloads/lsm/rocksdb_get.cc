@@ -48,8 +48,8 @@ enum class PresentKeys { kAny, kOldest };
 enum class Reads { kDirect, kCached };
 constexpr std::array<std::string_view, 2> kShapeNames = {"files", "leveled"};
 
-// Leveled as the store of this project is shaped: level 1 is as large as the files of level 0 that are merged
-// into it, each level below ten times as large.
+// Leveled as the store of this project is shaped: level 1 is as large as the files of level 0 that
+// are merged into it, each level below ten times as large.
 constexpr int kLevel0Files = 4;
 constexpr int kSizeRatio = 10;
 constexpr uint64_t kBlockBytes = 4096;
@@ -162,6 +162,9 @@ class LoadedDatabase {
   const std::vector<TableFile>& files() const { return files_; }
   // Whether every file that a get comes to has a filter that it asks.
   bool all_consulted() const;
+  // Files that end before a key, and are asked for it none the less: three files or fewer are,
+  // where all are of level 0.
+  uint64_t FilesAskedBeyondTheirEnd(std::string_view key) const;
 
   WorkloadFilters filters() const;
   // Indices of the keys in what is asked last, in ascending order.
@@ -186,6 +189,7 @@ class LoadedDatabase {
   std::shared_ptr<rocksdb::Statistics> statistics_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<TableFile> files_;
+  uint64_t bloom_instead_of_ribbon_ = 0;
   uint64_t user_bytes_ = 0;
 };
 
@@ -196,12 +200,12 @@ rocksdb::Options LoadedDatabase::OptionsFor(bool loading) const {
   table.format_version = 5;
   table.block_size = kBlockBytes;
   table.checksum = rocksdb::kXXH3;
-  // A block that was asked for is read. Filters and indexes belong to the reader of their file, which
-  // stays open: they are in memory.
+  // A block that was asked for is read. Filters and indexes belong to the reader of their file,
+  // which stays open: they are in memory.
   table.no_block_cache = true;
   table.cache_index_and_filter_blocks = false;
-  // A shortened key between two blocks lies beyond the last key of the first one: an absent key between the
-  // two would cost two reads.
+  // A shortened key between two blocks lies beyond the last key of the first one: an absent key
+  // between the two would cost two reads.
   table.index_shortening =
       rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
 
@@ -268,8 +272,8 @@ std::optional<Error> LoadedDatabase::Put(uint64_t index) {
   return std::nullopt;
 }
 
-// The memtable to a file, and all compactions that are due then: those that the engine makes do not depend
-// on how fast its threads are.
+// The memtable to a file, and all compactions that are due then: which ones the engine makes must
+// not depend on how fast its threads are.
 std::optional<Error> LoadedDatabase::Flush(const std::function<void()>& alive) {
   rocksdb::FlushOptions options;
   options.wait = true;
@@ -338,6 +342,7 @@ std::optional<Error> LoadedDatabase::NoteFiles(const FilterSource& filters,
   std::vector<rocksdb::LiveFileMetaData> live;
   db_->GetLiveFilesMetaData(&live);
   uint64_t entries = 0;
+  uint64_t filters_of_files = 0;
   std::map<uint64_t, std::optional<FprEstimate>> fpr_by_keys;
   for (const rocksdb::LiveFileMetaData& file : live) {
     const auto found = by_name.find(std::filesystem::path(file.name).filename());
@@ -358,18 +363,21 @@ std::optional<Error> LoadedDatabase::NoteFiles(const FilterSource& filters,
                   .largest = file.largestkey});
     entries += made.entries;
     if (made.filter_bytes == 0) continue;
-    if (policy_.is_ribbon && made.filter_keys < lsm::kLeastKeysOfRocksdbRibbon) {
-      return Error{fmt::format("{}a file has {} keys: below {} RocksDB makes Bloom filters instead "
-                               "of ribbon",
-                               kNotHere, made.filter_keys, lsm::kLeastKeysOfRocksdbRibbon)};
-    }
+    ++filters_of_files;
+    const lsm::RocksdbFilterSize size{.keys = made.filter_keys, .bytes = made.filter_bytes};
+    if (lsm::IsBloomInsteadOfRibbon(policy_, size)) ++bloom_instead_of_ribbon_;
     if (!fpr_by_keys.contains(made.filter_keys)) {
-      auto expected = lsm::ExpectedFprOfFile(filters, policy_, made.filter_keys);
+      auto expected = lsm::ExpectedFprOfFile(filters, policy_, size);
       if (!expected) return Error{expected.error()};
       fpr_by_keys[made.filter_keys] = *expected;
       alive();
     }
     made.fpr = fpr_by_keys[made.filter_keys];
+  }
+  if (bloom_instead_of_ribbon_ != 0 && bloom_instead_of_ribbon_ == filters_of_files) {
+    return Error{fmt::format("{}its files have {} keys and fewer: RocksDB makes Bloom filters of "
+                             "so few, whatever its policy",
+                             kNotHere, fpr_by_keys.rbegin()->first)};
   }
   std::sort(files_.begin(), files_.end(), IsAskedBefore);
   if (entries != keys_) {
@@ -399,6 +407,12 @@ bool LoadedDatabase::all_consulted() const {
   return knobs_.optimize_filters_for_hits == 0 &&
          std::all_of(files_.begin(), files_.end(),
                      [](const TableFile& file) { return file.filter_bytes != 0; });
+}
+
+uint64_t LoadedDatabase::FilesAskedBeyondTheirEnd(std::string_view key) const {
+  if (files_.size() > 3 || files_.back().level != 0) return 0;
+  return std::count_if(files_.begin(), files_.end(),
+                       [key](const TableFile& file) { return file.largest < key; });
 }
 
 WorkloadFilters LoadedDatabase::filters() const {
@@ -477,10 +491,14 @@ std::map<std::string, std::string> LoadedDatabase::Facts() const {
   for (const auto& [level, files] : files_of_level) {
     levels += fmt::format("{}{}:{}", levels.empty() ? "" : " ", level, files);
   }
+  std::string policy = policy_.policy == nullptr ? "none" : policy_.policy->GetId();
+  if (bloom_instead_of_ribbon_ != 0) {
+    policy += fmt::format(", {} small files with Bloom filters", bloom_instead_of_ribbon_);
+  }
   const bool direct = knobs_.reads == Reads::kDirect;
   return {
       {"engine", "rocksdb " + rocksdb::GetRocksVersionAsString()},
-      {"policy", policy_.policy == nullptr ? "none" : policy_.policy->GetId()},
+      {"policy", policy},
       {"reads", direct ? "direct" : "cached"},
       {"page_cache", direct ? "bypassed (use_direct_reads)" : "all files were read once before"},
       {"levels", levels},
@@ -547,14 +565,21 @@ class GetRun final : public WorkloadRun {
     return found;
   }
 
-  // On a database with the engine's statistics, then again without. A key that is asked again has the
-  // same false positives again: what is a matter of chance is counted over those asked the first time.
+  // On a database with the engine's statistics, which is then opened without them again. A key that
+  // is asked again meets the same false positives: what is a matter of chance is counted over keys
+  // that are asked the first time.
   Result<WorkloadReport> Report() override {
     std::vector<const Lookup*> first;
     std::vector<const Lookup*> again;
     std::unordered_set<std::string_view> asked;
+    uint64_t asked_in_vain = 0;
     for (const Lookup& lookup : lookups_) {
-      (asked.insert(lookup.key).second ? first : again).push_back(&lookup);
+      const bool is_new = asked.insert(lookup.key).second;
+      (is_new ? first : again).push_back(&lookup);
+      // Of present keys that cannot be more than the last ones of two files.
+      if (is_new && !lookup.present) {
+        asked_in_vain += database_.FilesAskedBeyondTheirEnd(lookup.key);
+      }
     }
     if (auto error = database_.OpenForReads(true)) return *error;
     rocksdb::PerfContext& perf = *rocksdb::get_perf_context();
@@ -564,7 +589,8 @@ class GetRun final : public WorkloadRun {
     perf.EnablePerLevelPerfContext();
     perf.Reset();
     std::optional<Error> wrong = CheckAnswers(first);
-    const Counts of_first = CountsOf(perf, first.size());
+    Counts of_first = CountsOf(perf, first.size());
+    of_first.asked_in_vain = asked_in_vain;
     if (!wrong) wrong = CheckAnswers(again);
     rocksdb::SetPerfLevel(level_before);
     Result<WorkloadReport> report = wrong ? Result<WorkloadReport>(*wrong)
@@ -604,6 +630,7 @@ class GetRun final : public WorkloadRun {
   struct Counts {
     uint64_t gets = 0;
     uint64_t block_reads = 0;
+    uint64_t asked_in_vain = 0;            // of filters, by gets that would read nothing anyway
     std::map<int, FilterCounts> by_level;  // of all levels that have files
 
     FilterCounts filters() const {
@@ -627,8 +654,8 @@ class GetRun final : public WorkloadRun {
     return counts;
   }
 
-  // Of the filters of a level, files of level 0 being asked alike, those of others as often as they have
-  // keys. Nothing where one has no closed form.
+  // Of the filters of a level, files of level 0 being asked alike, those of others in proportion to
+  // their keys. Nothing where one has no closed form.
   std::optional<FprEstimate> ExpectedOfLevel(int level) const {
     double weights = 0;
     double mean = 0;
@@ -659,7 +686,7 @@ class GetRun final : public WorkloadRun {
                          total.maybe_true + total.maybe_false, total.maybe_true);
     }
     if (perf.index_block_read_count != 0 || perf.filter_block_read_count != 0) {
-      return fmt::format("{} index blocks and {} filter blocks were read that ought to be in memory",
+      return fmt::format("{} index and {} filter blocks were read that ought to be in memory",
                          perf.index_block_read_count, perf.filter_block_read_count);
     }
     if (const uint64_t found = *positives_expected();
@@ -684,16 +711,20 @@ class GetRun final : public WorkloadRun {
     }
     const FilterCounts filters = first.filters();
     report.fpr = {.false_positives = filters.maybe_false, .queries = filters.absent()};
-    Metric reads{.name = "block_reads_per_get", .trials = filters.absent(), .per = first.gets};
+    // Not so many where filters were not asked, as those of a file that optimize_filters_for_hits
+    // passes over.
+    const uint64_t in_vain = std::min(first.asked_in_vain, filters.absent());
+    Metric reads{.name = "block_reads_per_get",
+                 .trials = filters.absent() - in_vain,
+                 .per = first.gets};
     if (has_expected && filters.absent() != 0) {
       const auto queries = static_cast<double>(filters.absent());
       report.fpr.expected = expected / queries;
       report.fpr.expected_instance_sd = std::sqrt(variance) / queries;
-      reads.expected_by_chance = expected;
+      reads.expected_by_chance = *report.fpr.expected * static_cast<double>(reads.trials);
     }
-    // A maybe that is false reads one block, or none where the file ends before the key (up to three
-    // files of level 0 are asked whatever their range of keys). Files whose filter is not asked are
-    // read as certainly as those that have the key.
+    // A maybe that is false reads one block, or none where the file ends before the key. Files
+    // whose filter is not asked are read as certainly as those that have the key.
     const uint64_t asked = filters.maybe_true + filters.maybe_false;
     reads.by_chance =
         std::min(filters.maybe_false, first.block_reads - std::min(first.block_reads,

@@ -36,8 +36,9 @@ constexpr uint64_t kGets = 20'000;
 // A database that was made ready in a directory of its own.
 class Database {
  public:
-  Database(FilterSource& filters, const json& knobs, uint64_t keys = kKeys, uint64_t seed = 7)
-      : key_set_(*KeySet::Open({}, seed)) {
+  Database(FilterSource& filters, const json& knobs, uint64_t keys = kKeys, uint64_t seed = 7,
+           const KeySetSpec& key_set = {})
+      : key_set_(*KeySet::Open(key_set, seed)) {
     std::string name = (std::filesystem::temp_directory_path() / "rocksdb_get-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error(name);
     directory_ = name;
@@ -225,11 +226,39 @@ TEST(RocksdbGetTest, RibbonFiltersHaveTheRateThatWasAskedFor) {
   EXPECT_GT(bits_per_key, 6.7);
 }
 
-TEST(RocksdbGetTest, ARibbonOfSmallFilesIsRefused) {
+TEST(RocksdbGetTest, RibbonIsRefusedWhereAllFilesAreTooSmallForIt) {
   FilterSources sources;
-  Database database(sources.ribbon(), {{"files", 8}, {"reads", "cached"}}, 8 * 1023);
+  Database database(sources.ribbon(), {{"files", 8}, {"reads", "cached"}}, 8 * 100);
   EXPECT_THAT(database.problem(), StartsWith(kNotHere));
-  EXPECT_THAT(database.problem(), HasSubstr("1023 keys"));
+  EXPECT_THAT(database.problem(), HasSubstr("100 keys"));
+}
+
+TEST(RocksdbGetTest, BloomFiltersOfSmallFilesAmongRibbonFiltersAreKnown) {
+  FilterSources sources;
+  // The last flush has 100 keys.
+  json knobs = LeveledShape();
+  knobs["memtable_keys"] = 4000;
+  Database database(sources.ribbon(), knobs, 8100);
+  ASSERT_EQ(database.problem(), "");
+  const WorkloadReport report = database.Report(1);
+  EXPECT_EQ(report.facts.at("levels"), "0:3");
+  EXPECT_THAT(report.facts.at("policy"), HasSubstr("1 small files with Bloom filters"));
+  ExpectFprAsTheorySays(report);
+}
+
+// Of so few files RocksDB asks every filter, though the file ends before the key.
+TEST(RocksdbGetTest, KeysBeyondTheEndOfFewFilesReadNothing) {
+  FilterSources sources;
+  for (const uint64_t files : {1, 3, 4}) {
+    json knobs = FilesShape();
+    knobs["files"] = files;
+    Database database(sources.bloom(), knobs, 4000, 7, {.kind = KeyKind::kSequential});
+    const WorkloadReport report = database.Report(1);
+    EXPECT_EQ(report.fpr.queries, files > 3 ? 0 : files * kGets);
+    const Metric& reads = MetricOf(report, "block_reads_per_get");
+    EXPECT_EQ(reads.certain + reads.by_chance + reads.trials, 0u);
+    EXPECT_EQ(report.counters.at("block_reads"), 0u);
+  }
 }
 
 TEST(RocksdbGetTest, WithoutFiltersEveryFileIsRead) {

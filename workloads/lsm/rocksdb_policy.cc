@@ -12,11 +12,13 @@
 namespace filterbench::lsm {
 namespace {
 
+constexpr uint64_t kLineBytes = 64;
+constexpr uint64_t kTrailerBytes = 5;  // behind the bits: kind, number of probes, reserved
 constexpr double kLeastBits = 1;
 constexpr double kMostBits = 100;
 
-// What RocksDB takes for the rate of its Bloom filter when it sizes a Ribbon filter: the mean of two
-// lines of 512 bits, with a standard deviation of keys more and less than the mean (RocksDB,
+// What RocksDB takes for the rate of its Bloom filter when it sizes a Ribbon filter: the mean of
+// two lines of 512 bits, with a standard deviation of keys more and less than the mean (RocksDB,
 // util/bloom_impl.h, BloomMath::CacheLocalFpRate).
 double RateOfEquivalentBloom(double bits_per_key) {
   constexpr double kLineBits = 512;
@@ -69,8 +71,8 @@ Result<RocksdbPolicy> MakeRocksdbPolicy(const FilterSource& filters, uint64_t fi
   RocksdbPolicy made;
   if (filters.filter() == "always_maybe") return made;
   if (filters.filter() == "rocksdb_bloom") {
-    made.policy.reset(
-        rocksdb::NewBloomFilterPolicy(filters.params().at("bits_per_key").get<double>()));
+    made.bits_per_key = filters.params().at("bits_per_key").get<double>();
+    made.policy.reset(rocksdb::NewBloomFilterPolicy(made.bits_per_key));
     return made;
   }
   const auto filter = FilterOf(filters, file_keys);
@@ -83,23 +85,37 @@ Result<RocksdbPolicy> MakeRocksdbPolicy(const FilterSource& filters, uint64_t fi
                              kLeastBits, kMostBits, fpr ? fpr->mean : 0)};
   }
   made.is_ribbon = true;
+  made.bits_per_key = *bits;
   made.ribbon_fpr = RateOfEquivalentBloom(*bits);
   // In all files, those of flushes too.
   made.policy.reset(rocksdb::NewRibbonFilterPolicy(*bits, -1));
   return made;
 }
 
+bool IsBloomInsteadOfRibbon(const RocksdbPolicy& policy, const RocksdbFilterSize& size) {
+  const uint64_t lines =
+      RocksDbBloomScheme::BlocksFor(size.keys, {.bits_per_key = policy.bits_per_key});
+  return policy.is_ribbon && size.bytes == lines * kLineBytes + kTrailerBytes;
+}
+
 Result<std::optional<FprEstimate>> ExpectedFprOfFile(const FilterSource& filters,
-                                                     const RocksdbPolicy& policy, uint64_t keys) {
+                                                     const RocksdbPolicy& policy,
+                                                     const RocksdbFilterSize& size) {
   if (policy.policy == nullptr) return std::optional<FprEstimate>();
+  if (IsBloomInsteadOfRibbon(policy, size)) {
+    const RocksDbBloomScheme::Params params{.bits_per_key = policy.bits_per_key};
+    return std::optional(RocksDbBloomScheme::Fpr(params, RocksDbBloomScheme::ProbesFor(params),
+                                                 size.keys,
+                                                 RocksDbBloomScheme::BlocksFor(size.keys, params)));
+  }
   if (policy.is_ribbon) {
     // A block of 128 slots has one of two numbers of columns; the share of each is rounded to whole
     // blocks, which changes the rate by one block's part at most.
-    const double blocks = std::max(1.0, static_cast<double>(keys) / 128);
+    const double blocks = std::max(1.0, static_cast<double>(size.keys) / 128);
     return std::optional(
         FprEstimate{.mean = policy.ribbon_fpr, .instance_sd = policy.ribbon_fpr / blocks});
   }
-  const auto filter = FilterOf(filters, keys);
+  const auto filter = FilterOf(filters, size.keys);
   if (!filter) return Error{filter.error()};
   return (*filter)->ExpectedFpr();
 }

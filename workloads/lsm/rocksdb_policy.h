@@ -20,13 +20,11 @@
 
 namespace filterbench::lsm {
 
-// RocksDB makes Bloom filters for files with fewer keys, whatever the policy: a Ribbon filter of
-// less than 1024 slots is not made, and one has up to 1.05 slots per key, more where it is small.
-inline constexpr uint64_t kLeastKeysOfRocksdbRibbon = 1024;
-
 struct RocksdbPolicy {
   std::shared_ptr<const rocksdb::FilterPolicy> policy;  // null: no filters
   bool is_ribbon = false;
+  // Of rocksdb::NewBloomFilterPolicy or NewRibbonFilterPolicy.
+  double bits_per_key = 0;
   // Ribbon: the rate that the engine was asked for, the same for files of all sizes.
   double ribbon_fpr = 0;
 };
@@ -34,17 +32,28 @@ struct RocksdbPolicy {
 // Why RocksDB has no filter like this one, with all its parameters; empty if it has.
 std::string WhyNoRocksdbPolicy(std::string_view filter, const nlohmann::json& params);
 
-// The policy for a filter that WhyNoRocksdbPolicy lets pass. `file_keys`: of a typical file, as the rate of
-// a Ribbon filter whose size is given depends on it a little.
+// The policy for a filter that WhyNoRocksdbPolicy lets pass. `file_keys`: of a typical file, as the
+// rate of a Ribbon filter whose size is given depends on it a little.
 Result<RocksdbPolicy> MakeRocksdbPolicy(const FilterSource& filters, uint64_t file_keys);
 
-// The bits per key of RocksDB's Bloom filter for which NewRibbonFilterPolicy makes a Ribbon filter of
-// this FPR; nothing if there are none in its range of 1..100.
+// The bits per key of RocksDB's Bloom filter for which NewRibbonFilterPolicy makes a Ribbon filter
+// of this FPR; nothing if there are none in its range of 1..100.
 std::optional<double> BloomEquivalentBits(double fpr);
 
-// What the filter of a file with so many keys ought to do: theory of the catalogue's filter.
+// A filter of so many bytes over so many keys, by the properties of its file.
+struct RocksdbFilterSize {
+  uint64_t keys = 0;
+  uint64_t bytes = 0;
+};
+
+// Whether it is a Bloom filter though the policy says Ribbon: of small files, to some two hundred
+// keys, a Ribbon filter would not be the smaller one. Told by the size.
+bool IsBloomInsteadOfRibbon(const RocksdbPolicy& policy, const RocksdbFilterSize& size);
+
+// What the filter of a file ought to do: theory of the catalogue's filter.
 Result<std::optional<FprEstimate>> ExpectedFprOfFile(const FilterSource& filters,
-                                                     const RocksdbPolicy& policy, uint64_t keys);
+                                                     const RocksdbPolicy& policy,
+                                                     const RocksdbFilterSize& size);
 
 }  // namespace filterbench::lsm
 
