@@ -268,7 +268,10 @@ TEST(LevelDbGetTest, LeveledIsCompactedAndTheDeepestLevelIsAskedLast) {
     EXPECT_LE(part.at("level"), report.parts.back().at("level"));
   }
   EXPECT_GT(report.parts.back().at("level"), 0);
-  EXPECT_LE(report.facts.at("levels").find("0:4"), std::string::npos);
+  // Nothing is due any more: level 0 is merged when it has four tables.
+  uint64_t at_level_0 = 0;
+  for (const json& part : report.parts) at_level_0 += part.at("level") == 0;
+  EXPECT_LT(at_level_0, 4u);
   EXPECT_GT(Value(MetricOf(report, "write_amplification")), 1.0);
 }
 
@@ -376,16 +379,23 @@ TEST_F(DamagedDatabaseTest, ADamagedFilterBlockDeniesNoKey) {
     const std::string first_name = "filter.";
     const uint64_t metaindex = bytes.rfind(first_name);
     ASSERT_NE(metaindex, std::string::npos);
-    FlipByte(path, metaindex - 2000);
+    // Bits that are lost deny keys.
+    std::fstream damaged(path, std::ios::in | std::ios::out | std::ios::binary);
+    damaged.seekp(static_cast<std::streamoff>(metaindex - 2000));
+    damaged << std::string(500, '\0');
+    damaged.close();
     const auto entries = database_->OpenForReads({});
     ASSERT_TRUE(entries) << entries.error();
     EXPECT_EQ(*entries, kEntries);
+    std::vector<lsm::FilterProbe> probes;
+    policy.Trace(&probes);
     std::string value;
     for (uint64_t i = 0; i < kEntries; ++i) {
       const auto found = database_->Get(EntryOf(i).key, &value);
       ASSERT_TRUE(found && *found) << i;
       ASSERT_EQ(value, EntryOf(i).value);
     }
+    EXPECT_TRUE(probes.empty());  // LevelDB uses none of them
     database_.reset();
   }
 }
