@@ -1,18 +1,27 @@
 #ifndef FILTERBENCH_HARNESS_TEMPORARY_DIRECTORY_H_
 #define FILTERBENCH_HARNESS_TEMPORARY_DIRECTORY_H_
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace filterbench {
 
-// For tests: a directory that lives as long as the object.
+// A directory that lives as long as the object, where the system wants temporary files (TMPDIR).
+// The constructor throws std::runtime_error where there can be none.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "filterbench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
+    std::error_code error;
+    const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+    if (error) throw std::runtime_error("no temporary directory: TMPDIR is none");
+    std::string name = (parent / "filterbench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error("no temporary directory " + name + ": " + std::strerror(errno));
+    }
     path_ = name;
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;

@@ -10,6 +10,7 @@
 
 #include "filters/presets.h"
 #include "harness/registry/erased_filter.h"
+#include "harness/registry/workloads.h"
 
 namespace filterbench {
 namespace {
@@ -37,18 +38,38 @@ std::string WhyNotInThisBuild(const Preset& preset) {
   return FindFilterType(*preset.filter) ? "" : fmt::format("needs filter {}", *preset.filter);
 }
 
+json KnobsToJson(const std::vector<KnobInfo>& knobs) {
+  json list = json::array();
+  for (const KnobInfo& knob : knobs) {
+    list.push_back({{"name", knob.name},
+                    {"default", knob.default_value},
+                    {"low", knob.low},
+                    {"high", knob.high},
+                    {"choices", knob.choices},
+                    {"meaning", knob.meaning}});
+  }
+  return list;
+}
+
+json WorkloadsToJson() {
+  json list = json::array();
+  for (const auto& workload : Workloads()) {
+    list.push_back({{"name", workload->name()},
+                    {"description", workload->description()},
+                    {"operation", workload->operation()},
+                    {"negative_share", workload->has_negative_share()},
+                    {"parameters", KnobsToJson(workload->knobs())},
+                    {"not_built", nullptr}});
+  }
+  for (const auto& [name, reason] : WorkloadsNotBuilt()) {
+    list.push_back({{"name", name}, {"not_built", reason}});
+  }
+  return list;
+}
+
 json ListAsJson() {
   json filters = json::array();
   for (const auto& type : FilterTypes()) {
-    json knobs = json::array();
-    for (const KnobInfo& knob : type->knobs()) {
-      knobs.push_back({{"name", knob.name},
-                       {"default", knob.default_value},
-                       {"low", knob.low},
-                       {"high", knob.high},
-                       {"choices", knob.choices},
-                       {"meaning", knob.meaning}});
-    }
     const FilterInfo& info = type->info();
     filters.push_back({{"name", info.name},
                        {"summary", info.summary},
@@ -62,7 +83,7 @@ json ListAsJson() {
                        {"stream", type->can_stream()},
                        {"targets", type->targets()},
                        {"targets_by_reference", TargetsByReference(*type)},
-                       {"parameters", knobs}});
+                       {"parameters", KnobsToJson(type->knobs())}});
   }
   json not_built = json::array();
   for (const auto& [name, reason] : FiltersNotBuilt()) {
@@ -80,7 +101,10 @@ json ListAsJson() {
                        {"note", preset.note},
                        {"not_built", problem.empty() ? json() : json(problem)}});
   }
-  return {{"filters", filters}, {"not_built", not_built}, {"presets", presets}};
+  return {{"filters", filters},
+          {"not_built", not_built},
+          {"presets", presets},
+          {"workloads", WorkloadsToJson()}};
 }
 
 int List(bool as_json) {
@@ -121,6 +145,15 @@ int List(bool as_json) {
       fmt::print("  from memory, not verified: {}\n", value);
     }
     if (!preset.note.empty()) fmt::print("  note     {}\n", preset.note);
+  }
+  for (const auto& workload : Workloads()) {
+    fmt::print("workload {}: {}\n", workload->name(), workload->description());
+    fmt::print("  timed    ns per {}{}\n", workload->operation(),
+               workload->has_negative_share() ? "; has a share of absent keys" : "");
+    for (const KnobInfo& knob : workload->knobs()) fmt::print("  param    {}\n", KnobText(knob));
+  }
+  for (const auto& [name, reason] : WorkloadsNotBuilt()) {
+    fmt::print("workload {}: not built: {}\n", name, reason);
   }
   return kExitOk;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -14,6 +15,7 @@
 #include "filters/presets.h"
 #include "filters/simd/targets.h"
 #include "harness/plan/shard_cases.h"
+#include "harness/registry/workloads.h"
 #include "workloads/lookups.h"
 
 namespace filterbench {
@@ -21,10 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-// All combinations of one filter's parameter lists: {"a": [1, 2], "b": 3} gives {1, 3} and {2, 3}.
-// The error is at the pointer of the value that is refused.
-Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& pointer,
-                                       const FilterType& type, const json& grid) {
+// All combinations of lists of values: {"a": [1, 2], "b": 3} gives {1, 3} and {2, 3}, each completed
+// by `complete`. The error is at the pointer of the value that is refused.
+Result<std::vector<json>> Expand(const Spec& spec, const std::string& pointer, const json& grid,
+                                 const std::function<Result<json>(const json&)>& complete) {
   if (!grid.is_object()) return spec.source.At(pointer, "must be an object of parameters");
   std::vector<json> combinations = {json::object()};
   for (const auto& [name, values] : grid.items()) {
@@ -32,7 +34,7 @@ Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& poin
     if (list.empty()) return spec.source.At(pointer + "/" + name, "must not be empty");
     std::vector<json> longer;
     for (size_t i = 0; i < list.size(); ++i) {
-      const Result<json> alone = type.CompleteParams({{name, list[i]}});
+      const Result<json> alone = complete({{name, list[i]}});
       if (!alone) {
         std::string at = pointer + "/" + name;
         if (values.is_array()) at += "/" + std::to_string(i);
@@ -46,14 +48,57 @@ Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& poin
     combinations = std::move(longer);
   }
   for (json& combination : combinations) {
-    const Result<json> complete = type.CompleteParams(combination);
-    if (!complete) return spec.source.At(pointer, complete.error());
-    if (const std::string problem = type.Contradiction(*complete); !problem.empty()) {
-      return spec.source.At(pointer, problem);
-    }
-    combination = *complete;
+    Result<json> completed = complete(combination);
+    if (!completed) return spec.source.At(pointer, completed.error());
+    combination = std::move(*completed);
   }
   return combinations;
+}
+
+Result<std::vector<json>> ExpandParams(const Spec& spec, const std::string& pointer,
+                                       const FilterType& type, const json& grid) {
+  const Result<std::vector<json>> combinations = Expand(
+      spec, pointer, grid, [&](const json& params) { return type.CompleteParams(params); });
+  if (!combinations) return combinations;
+  for (const json& params : *combinations) {
+    if (const std::string problem = type.Contradiction(params); !problem.empty()) {
+      return spec.source.At(pointer, problem);
+    }
+  }
+  return combinations;
+}
+
+// The workload of a sweep: null with the reason where this build has it not, and its combinations
+// of knobs, as they stand in the spec where it is not built.
+struct ResolvedWorkload {
+  const Workload* workload = nullptr;
+  std::string reason;
+  std::vector<json> knobs;
+};
+
+Result<ResolvedWorkload> ResolveWorkload(const Spec& spec, const SweepSpec& sweep) {
+  const WorkloadEntry& entry = *sweep.workload;
+  ResolvedWorkload resolved;
+  const Result<const Workload*> workload = FindWorkload(entry.name);
+  if (workload) {
+    resolved.workload = *workload;
+    if (sweep.has_negative_shares && !(*workload)->has_negative_share()) {
+      return spec.source.At(sweep.pointer + "/negative_shares",
+                            fmt::format("the operations of {} have no share of absent keys",
+                                        entry.name));
+    }
+  } else if (const auto reason = WhyWorkloadNotBuilt(entry.name)) {
+    resolved.reason = *reason;
+  } else {
+    return spec.source.At(entry.pointer, workload.error());
+  }
+  Result<std::vector<json>> knobs =
+      Expand(spec, entry.pointer, entry.knobs, [&](const json& given) -> Result<json> {
+        return resolved.workload != nullptr ? resolved.workload->CompleteKnobs(given) : given;
+      });
+  if (!knobs) return Error{knobs.error()};
+  resolved.knobs = std::move(*knobs);
+  return resolved;
 }
 
 // A preset replaced by its filter and parameters; other entries as they are.
@@ -123,8 +168,21 @@ bool IsBytes(const KeySetSpec& key_set) {
   return key_set.kind == KeyKind::kBytes || key_set.kind == KeyKind::kFile;
 }
 
-// Why a combination of modes, hashing and keys means nothing; empty if it does.
-std::string WhyMeaningless(const Point& point) {
+json KnobsOf(const Point& point) {
+  json knobs = *point.workload;
+  knobs.erase("name");
+  return knobs;
+}
+
+// Why a combination of modes, hashing, keys and workload means nothing; empty if it does.
+std::string WhyMeaningless(const Point& point, const FilterType& type, const Workload* workload) {
+  if (workload != nullptr) {
+    std::string reason = workload->Contradiction(KnobsOf(point), point.keys);
+    if (reason.empty()) {
+      reason = workload->WhyNotWith(point.filter, point.params, type.can_insert());
+    }
+    return reason.empty() ? reason : fmt::format("{}: {}", workload->name(), reason);
+  }
   if (point.hashing == Hashing::kXxh3Bytes && !IsBytes(point.key_set)) {
     return "xxh3_bytes hashes byte strings, the key set has integers";
   }
@@ -156,6 +214,11 @@ uint64_t StreamLookups(const Case& work, const MeasureSpec& measure) {
 }
 
 void EstimateMemory(Case& work, const MeasureSpec& measure) {
+  if (work.workload != nullptr) {
+    work.memory_bytes = (64 << 20) + static_cast<uint64_t>(
+        work.workload->EstimateCost(work.knobs, work.keys).memory_bytes);
+    return;
+  }
   double bits_per_key = 16;
   if (const auto bits = work.params.find("bits_per_key"); bits != work.params.end()) {
     bits_per_key = std::max(bits_per_key, bits->get<double>());
@@ -185,6 +248,15 @@ void EstimateMemory(Case& work, const MeasureSpec& measure) {
 }
 
 double SecondsOfRound(const Case& work, const MeasureSpec& measure, const Costs& costs) {
+  if (work.workload != nullptr) {
+    const Workload::Cost cost = work.workload->EstimateCost(work.knobs, work.keys);
+    // Two iterations come before the passes, and one is counted after them.
+    const double points = static_cast<double>(work.points.size());
+    return cost.prepare_seconds +
+           points * (3 * cost.iteration_seconds +
+                     static_cast<double>(measure.passes) *
+                         std::max(measure.pass_seconds, cost.iteration_seconds));
+  }
   const double n = static_cast<double>(work.given_keys());
   const double stream = static_cast<double>(StreamLookups(work, measure));
   // Misses beyond the caches cost more than the keys of a calibration.
@@ -213,15 +285,20 @@ Hashing BuildHashing(const FilterType& type, Hashing hashing) {
   return type.hashes_keys() ? hashing : Hashing::kPrehashed;
 }
 
-Case NewCase(const FilterType& type, const KeySet& key_set, const Point& point) {
-  return {.type = &type,
+Case NewCase(const FilterType& type, const KeySet& key_set, const Point& point,
+             const Workload* workload) {
+  Case work = {.type = &type,
           .params = point.params,
           .keys = point.keys,
           .key_set = key_set,
           .fill = point.fill,
           .build_hashing = BuildHashing(type, point.hashing),
-          .pages = point.pages,
-          .points = {}};
+          .pages = point.pages};
+  if (workload != nullptr) {
+    work.workload = workload;
+    work.knobs = KnobsOf(point);
+  }
+  return work;
 }
 
 // Equal for points that share a case.
@@ -230,7 +307,8 @@ std::string CaseIdentity(const FilterType& type, const Point& point) {
                          point.fill ? json(*point.fill) : json(),
                          kHashingNames[static_cast<size_t>(BuildHashing(type, point.hashing))],
                          point.pages ? json(kPagesNames[static_cast<size_t>(*point.pages)])
-                                     : json()})
+                                     : json(),
+                         point.workload ? json({*point.workload, point.target}) : json()})
       .dump();
 }
 
@@ -363,7 +441,14 @@ void EstimateTime(Plan& plan) {
 Result<Case> CaseOfPoints(std::vector<Point> points, const KeySet& key_set) {
   const Result<const FilterType*> type = FindFilterType(points.front().filter);
   if (!type) return Error{type.error()};
-  Case work = NewCase(**type, key_set, points.front());
+  const Workload* workload = nullptr;
+  if (points.front().workload) {
+    const Result<const Workload*> found =
+        FindWorkload(points.front().workload->at("name").get<std::string>());
+    if (!found) return Error{found.error()};
+    workload = *found;
+  }
+  Case work = NewCase(**type, key_set, points.front(), workload);
   work.points = std::move(points);
   return work;
 }
@@ -375,9 +460,10 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
   std::map<std::string, size_t> case_of;  // by its canonical JSON
   std::set<std::string> seen;             // ids of points: two sweeps may overlap
 
-  const auto add = [&](const FilterType& type, const KeySet& key_set, Point point) {
+  const auto add = [&](const FilterType& type, const KeySet& key_set, Point point,
+                       const Workload* workload = nullptr) {
     if (seen.size() > kMaxPoints || !seen.insert(PointId(point)).second) return;
-    if (std::string reason = WhyMeaningless(point); !reason.empty()) {
+    if (std::string reason = WhyMeaningless(point, type, workload); !reason.empty()) {
       plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
     }
@@ -388,7 +474,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
     const auto [found, is_new] =
         case_of.emplace(CaseIdentity(type, point), plan.cases.size());
     if (is_new) {
-      plan.cases.push_back(NewCase(type, key_set, point));
+      plan.cases.push_back(NewCase(type, key_set, point, workload));
       plan.cases.back().thread_cpus = thread_cpus;
     }
     plan.cases[found->second].points.push_back(std::move(point));
@@ -426,10 +512,44 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
           }
           for (const auto& [target, reason] : targets.unusable) {
             point.target = target;
-            if (WhyMeaningless(point).empty() && seen.insert(PointId(point)).second) {
+            if (WhyMeaningless(point, type, nullptr).empty() && seen.insert(PointId(point)).second) {
               plan.skipped.push_back({point, reason});
             }
           }
+        }
+      }
+    }
+  };
+
+  // The points of a filter in a workload.
+  const auto add_workload = [&](const SweepSpec& sweep, const ResolvedWorkload& workload,
+                                const FilterType& type, const ResolvedTargets& targets,
+                                const KeySet& key_set, Point point) {
+    point.mode = Mode::kWorkload;
+    std::vector<std::optional<double>> shares(sweep.negative_shares.begin(),
+                                              sweep.negative_shares.end());
+    if (workload.workload != nullptr && !workload.workload->has_negative_share()) {
+      shares = {std::nullopt};
+    }
+    const auto skip = [&](const std::string& reason) {
+      if (seen.insert(PointId(point)).second) plan.skipped.push_back({point, reason});
+    };
+    for (const json& knobs : workload.knobs) {
+      point.workload = knobs;
+      (*point.workload)["name"] = sweep.workload->name;
+      for (const std::optional<double> share : shares) {
+        point.negative_share = share;
+        for (const std::string& target : targets.usable) {
+          point.target = target;
+          if (workload.workload != nullptr) {
+            add(type, key_set, point, workload.workload);
+          } else {
+            skip(fmt::format("{}: not built: {}", sweep.workload->name, workload.reason));
+          }
+        }
+        for (const auto& [target, reason] : targets.unusable) {
+          point.target = target;
+          skip(reason);
         }
       }
     }
@@ -446,6 +566,12 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
   };
 
   for (const SweepSpec& sweep : spec.sweeps) {
+    ResolvedWorkload workload;
+    if (sweep.workload) {
+      Result<ResolvedWorkload> resolved = ResolveWorkload(spec, sweep);
+      if (!resolved) return Error{resolved.error()};
+      workload = std::move(*resolved);
+    }
     for (const FilterEntry& given : sweep.filters) {
       const Result<FilterEntry> entry = ResolvePreset(spec, given);
       if (!entry) return Error{entry.error()};
@@ -468,6 +594,19 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
                                               key_set_spec.path, key_set->size()));
           }
           for (const json& one : *params) {
+            if (sweep.workload) {
+              add_workload(sweep, workload, **type, *targets, *key_set,
+                           {.filter = filter,
+                            .preset = given.preset.empty() ? std::nullopt
+                                                           : std::optional(given.preset),
+                            .params = one,
+                            .keys = keys,
+                            .key_set = key_set->spec(),
+                            .fill = std::nullopt,
+                            .negative_share = std::nullopt,
+                            .target = ""});
+              continue;
+            }
             for (const std::optional<Pages> pages : sweep.pages) {
               for (const Mode mode : sweep.modes) {
                 for (const uint64_t threads : sweep.threads) {
@@ -497,7 +636,10 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
     return spec.source.At("/sweeps", fmt::format("more than {} points", kMaxPoints));
   }
   if (plan.points() + plan.skipped.size() == 0) {
-    return spec.source.At("/sweeps", "there is nothing to measure: no combination has a meaning");
+    return spec.source.At("/sweeps",
+                          fmt::format("there is nothing to measure: no combination has a meaning{}{}",
+                                      plan.meaningless.empty() ? "" : "; the first: ",
+                                      plan.meaningless.empty() ? "" : plan.meaningless[0].reason));
   }
   std::vector<Case> possible;
   for (Case& work : plan.cases) {

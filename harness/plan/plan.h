@@ -15,6 +15,7 @@
 #include "harness/spec/shard.h"
 #include "harness/spec/spec.h"
 #include "workloads/keys.h"
+#include "workloads/workload.h"
 
 namespace filterbench {
 
@@ -28,7 +29,11 @@ struct Case {
   // The form of the keys that it is built from: kPrehashed unless the filter hashes keys itself.
   Hashing build_hashing = Hashing::kPrehashed;
   std::optional<Pages> pages = std::nullopt;  // see Point
-  std::vector<Point> points;
+  // Of points of a workload, with its knobs; all of them have one target then. Null: the case is a
+  // filter by itself.
+  const Workload* workload = nullptr;
+  nlohmann::json knobs = nullptr;
+  std::vector<Point> points = {};
   // The CPUs that points of several threads run on: the first `threads` of them.
   std::vector<int> thread_cpus = {};
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/record/document.h"
+#include "harness/record/workload_record.h"
 #include "harness/statistics.h"
 
 namespace filterbench {
@@ -196,6 +197,7 @@ json SampleToJson(const Sample& sample) {
                            {"fastest_seconds", sample.threads->fastest_seconds},
                            {"slowest_seconds", sample.threads->slowest_seconds}};
   }
+  if (!sample.workload.is_null()) document["workload"] = sample.workload;
   return document;
 }
 
@@ -220,6 +222,7 @@ Result<Sample> SampleFromJson(const json& document) {
   reader.Read("positives_expected", sample.positives_expected);
   sample.health = document["health"];
   sample.counters = document.value("counters", json());
+  sample.workload = document.value("workload", json());
   if (reader.error()) return *reader.error();
 
   Result<Point> point = PointFromJson(document["point"]);
@@ -228,6 +231,14 @@ Result<Sample> SampleFromJson(const json& document) {
   if (const std::string id = PointId(sample.point); document["point_id"] != id) {
     return Error{fmt::format("point_id: is {}, but the point's is {}",
                              document["point_id"].get<std::string>(), id)};
+  }
+  if (!sample.workload.is_null()) {
+    if (!sample.point.workload) return Error{"workload: the point has none"};
+    if (std::string problem = WorkloadProblem(sample.workload); !problem.empty()) {
+      return Error{std::move(problem)};
+    }
+  } else if (sample.point.workload && sample.status == SampleStatus::kOk) {
+    return Error{"workload: is missing"};
   }
   if (!document["filter"].is_null()) {
     Result<FilterFacts> filter = FilterFromJson(document["filter"]);

@@ -119,6 +119,7 @@ struct Sample {
   nlohmann::json health;              // HealthProbe::End(); null where nothing was timed
   nlohmann::json counters;            // PerfCounters::PerOperation(); null where nothing was counted
   std::optional<ThreadFacts> threads;  // where the point has threads and they were timed
+  nlohmann::json workload;            // WorkloadToJson(); null where no workload was counted
 
   bool operator==(const Sample&) const = default;
 };

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/record/workload_record.h"
+
 namespace filterbench {
 namespace {
 
@@ -118,6 +120,7 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
 //   4. of any key set, if the stream holds hashes: it is the same then
 // Always of the same mode, way of hashing, pages and number of threads.
 Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
+  if (group.point.mode == Mode::kWorkload) return Error{"a workload has no floor"};
   if (!IsLookup(group.point.mode)) return Error{"building has no floor"};
   if (!group.median_ns) return Error{"the point has no time"};
   if (!group.size_bytes || *group.size_bytes == 0) return Error{"the point has no table"};
@@ -324,6 +327,15 @@ void PutMemory(const Group& group, json& entry) {
   put("huge_page_bytes", huge.bytes, huge.reason);
 }
 
+// What the workload came to, over all samples that counted it.
+void PutWorkload(const Group& group, json& entry) {
+  std::vector<json> workloads;
+  for (const Sample* sample : group.samples) {
+    if (!sample->workload.is_null()) workloads.push_back(sample->workload);
+  }
+  if (!workloads.empty()) entry["workload"] = PoolWorkloads(workloads);
+}
+
 // What the times of all repetitions tell about themselves. `asked_width` is null where none was.
 void AddRepeatability(const Group& group, const json& asked_width, json& entry) {
   if (!group.median_ns) return;
@@ -402,8 +414,12 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
   AddRepeatability(group, asked_width, entry);
   if (group.point.fill) entry["keys_held"] = std::move(keys_held);
   PutCounters(group, entry);
-  PutBuildAttempts(group, entry);
   PutMemory(group, entry);
+  if (group.point.mode == Mode::kWorkload) {
+    PutWorkload(group, entry);
+  } else {
+    PutBuildAttempts(group, entry);
+  }
   if (group.point.threads && group.median_ns) {
     entry["operations_per_second"] = 1e9 / *group.median_ns;
   }
@@ -445,7 +461,8 @@ using Row = std::map<std::string, std::string>;
 void Flatten(const json& value, const std::string& path, Row& row) {
   if (value.is_null()) return;
   if (!value.is_object()) {
-    row[path] = CsvCell(value);
+    // Objects in a list have no cell.
+    if (!value.is_array() || value.empty() || !value.front().is_object()) row[path] = CsvCell(value);
     return;
   }
   for (const auto& [key, child] : value.items()) {
@@ -469,6 +486,7 @@ constexpr std::string_view kColumns[] = {"point_id",
                                          "target",
                                          "pages",
                                          "threads",
+                                         "workload.name",
                                          "status",
                                          "reason",
                                          "rounds",

@@ -33,6 +33,15 @@ struct KeyStream {
   size_t size() const { return hashing == Hashing::kXxh3Bytes ? bytes.size : words.size(); }
 };
 
+// Lookups by the kernel of one target, resolved once: for callers that ask key by key.
+class TargetLookups {
+ public:
+  virtual ~TargetLookups() = default;
+  virtual bool MayContain(uint64_t hash) const = 0;
+  // As BuiltFilter::Bits.
+  virtual void Bits(std::span<const uint64_t> hashes, uint64_t* bits) const = 0;
+};
+
 // A filter that was built.
 class BuiltFilter {
  public:
@@ -53,6 +62,9 @@ class BuiltFilter {
   // that the filter was built from.
   virtual void Bits(std::span<const uint64_t> words, std::string_view target,
                     uint64_t* bits) const = 0;
+
+  // Of `target`, one of FilterType::targets; valid while the filter lives.
+  virtual std::unique_ptr<TargetLookups> On(std::string_view target) const = 0;
 
   // Inserts key by key until one is refused; the number that were accepted. Only where
   // FilterType::can_insert().
@@ -97,6 +109,9 @@ class FilterType {
   // Empty, sized for `keys` hashes; only where can_insert().
   virtual Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
                                                       uint64_t seed) const = 0;
+  // From BuiltFilter::Serialize; trusts nothing. Not where is_external().
+  virtual Result<std::unique_ptr<BuiltFilter>> Deserialize(
+      std::span<const std::byte> bytes) const = 0;
 };
 
 // All filters of this build in the order of the catalogue, then those of plug-ins.

@@ -128,6 +128,10 @@ class PluginFilter final : public BuiltFilter {
     }
   }
 
+  std::unique_ptr<TargetLookups> On(std::string_view target) const override {
+    return std::make_unique<Lookups>(*this, target);
+  }
+
   uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
     uint64_t accepted = 0;
     for (const uint64_t hash : hashes) {
@@ -143,6 +147,20 @@ class PluginFilter final : public BuiltFilter {
   }
 
  private:
+  class Lookups final : public TargetLookups {
+   public:
+    Lookups(const PluginFilter& filter, std::string_view target)
+        : filter_(filter), target_(target) {}
+    bool MayContain(uint64_t hash) const override { return filter_.Answer(hash) != 0; }
+    void Bits(std::span<const uint64_t> hashes, uint64_t* bits) const override {
+      filter_.Bits(hashes, target_, bits);
+    }
+
+   private:
+    const PluginFilter& filter_;
+    const std::string target_;
+  };
+
   uint64_t Answer(uint64_t hash) const {
     return functions_->may_contain(filter_, hash) != 0 ? 1 : 0;
   }
@@ -247,6 +265,9 @@ class PluginType final : public FilterType {
       return functions.create(keys, values, seed, reason);
     };
     return Made(0, create, params);
+  }
+  Result<std::unique_ptr<BuiltFilter>> Deserialize(std::span<const std::byte>) const override {
+    return Error{"a plug-in has no serialized form"};
   }
 
  private:

@@ -14,6 +14,23 @@ namespace filterbench {
 namespace {
 
 template <Filter F>
+class KernelLookups final : public TargetLookups {
+ public:
+  KernelLookups(const F& filter, const Kernel<typename F::View>& kernel)
+      : filter_(filter), kernel_(kernel) {}
+  bool MayContain(uint64_t hash) const override {
+    return kernel_.count_single(filter_.view(), &hash, 1) != 0;
+  }
+  void Bits(std::span<const uint64_t> hashes, uint64_t* bits) const override {
+    kernel_.bits_batched(filter_.view(), hashes.data(), hashes.size(), bits);
+  }
+
+ private:
+  const F& filter_;
+  const Kernel<typename F::View>& kernel_;
+};
+
+template <Filter F>
 class Built final : public BuiltFilter {
  public:
   explicit Built(F filter) : filter_(std::move(filter)) {}
@@ -45,6 +62,10 @@ class Built final : public BuiltFilter {
   void Bits(std::span<const uint64_t> words, std::string_view target,
             uint64_t* bits) const override {
     KernelOf(target).bits_batched(filter_.view(), words.data(), words.size(), bits);
+  }
+
+  std::unique_ptr<TargetLookups> On(std::string_view target) const override {
+    return std::make_unique<KernelLookups<F>>(filter_, KernelOf(target));
   }
 
   uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
@@ -140,6 +161,13 @@ class Type final : public FilterType {
                                              uint64_t seed) const override {
     return Erase(params, seed,
                  [&](const typename F::Params& parsed) { return BuildFrom(keys, parsed); });
+  }
+
+  Result<std::unique_ptr<BuiltFilter>> Deserialize(
+      std::span<const std::byte> bytes) const override {
+    Result<F> filter = F::Deserialize(bytes);
+    if (!filter) return Error{filter.error()};
+    return std::unique_ptr<BuiltFilter>(std::make_unique<Built<F>>(std::move(*filter)));
   }
 
   Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,

@@ -26,6 +26,7 @@
 #include "harness/machine/system_files.h"
 #include "harness/machine/table_pages.h"
 #include "harness/run/measure.h"
+#include "harness/run/seeds.h"
 #include "harness/run/threads.h"
 #include "harness/run/verify.h"
 #include "workloads/keys.h"
@@ -55,21 +56,6 @@ class Stopwatch {
   PerfCounters* counters_;
   Clock::time_point start_;
   double seconds_ = 0;
-};
-
-// Seeds of one round of one case: the same for all filters over the same keys, so that they are
-// asked the same questions.
-struct Seeds {
-  uint64_t keys;
-  uint64_t hash;
-  uint64_t filter;
-  uint64_t lookups;
-
-  Seeds(uint64_t seed, uint64_t round)
-      : keys(KeySeed(seed)),
-        hash(Mix64(keys ^ Mix64(round + kGoldenGamma))),
-        filter(Mix64(hash + kGoldenGamma)),
-        lookups(Mix64(hash + 2 * kGoldenGamma)) {}
 };
 
 // Keys of some indices in the form that a hashing asks for, with their memory.

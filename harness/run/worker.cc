@@ -1,8 +1,10 @@
 #include "harness/run/worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +14,8 @@
 #include "harness/machine/cpu_affinity.h"
 #include "harness/machine/oom.h"
 #include "harness/run/case_round.h"
+#include "harness/run/workload_round.h"
+#include "harness/temporary_directory.h"
 
 namespace filterbench {
 namespace {
@@ -24,7 +28,7 @@ constexpr std::string_view kAlive = "alive";
 constexpr std::string_view kPrepared = "prepared";
 
 json Order(std::span<const Task> tasks, size_t points_done, const MeasureSpec& measure,
-           const WorkerOptions& options) {
+           const WorkerOptions& options, const std::string& scratch) {
   json work = json::array();
   for (const Task& task : tasks) {
     json points = json::array();
@@ -39,6 +43,7 @@ json Order(std::span<const Task> tasks, size_t points_done, const MeasureSpec& m
   for (const LoadedPlugin& plugin : LoadedPlugins()) plugins.push_back(plugin.path);
   return {{"measure", MeasureToJson(measure)},
           {"cpu", options.cpu ? json(*options.cpu) : json()},
+          {"scratch", scratch},
           {"plugins", std::move(plugins)},
           {"tasks", std::move(work)}};
 }
@@ -132,7 +137,17 @@ Result<WorkerResult> RunWorker(std::span<const Task> tasks, size_t points_done,
   const auto hear = [&](std::string_view message) { listener.Hear(message); };
   const IsolatedOptions isolated = {.silence_limit_seconds = measure.point_seconds,
                                     .should_stop = options.should_stop};
-  const std::string order = Order(tasks, points_done, measure, options).dump();
+  // Owned here, so that it goes however the worker ends.
+  std::optional<TemporaryDirectory> scratch;
+  if (std::ranges::any_of(tasks, [](const Task& task) { return task.work->workload != nullptr; })) {
+    try {
+      scratch.emplace();
+    } catch (const std::runtime_error& error) {
+      return Error{error.what()};
+    }
+  }
+  const std::string order =
+      Order(tasks, points_done, measure, options, scratch ? scratch->path().string() : "").dump();
   const Fact<int64_t> oom_kills_before = ReadOomKills();
   const IsolatedResult result =
       options.start_anew
@@ -177,14 +192,21 @@ void DoWork(std::string_view order, const SendMessage& send) {
     }
     Case work = Must(CaseOfPoints(points, opened->second));
     item.at("thread_cpus").get_to(work.thread_cpus);
-    MeasureCaseRound(work, measure, item.at("round").get<uint64_t>(), points,
-                     {.alive = [&] { send(kAlive); },
-                      .prepared = [&] { send(kPrepared); },
-                      .record =
-                          [&](Sample sample) {
-                            sample.time_utc = FormatUtc(std::chrono::system_clock::now());
-                            send(SampleToJson(sample).dump());
-                          }});
+    const uint64_t round = item.at("round").get<uint64_t>();
+    const CaseRoundEvents events = {.alive = [&] { send(kAlive); },
+                                    .prepared = [&] { send(kPrepared); },
+                                    .record =
+                                        [&](Sample sample) {
+                                          sample.time_utc =
+                                              FormatUtc(std::chrono::system_clock::now());
+                                          send(SampleToJson(sample).dump());
+                                        }};
+    if (work.workload != nullptr) {
+      MeasureWorkloadRound(work, measure, round, points, root.at("scratch").get<std::string>(),
+                           events);
+    } else {
+      MeasureCaseRound(work, measure, round, points, events);
+    }
   }
 }
 

@@ -87,6 +87,7 @@ nlohmann::json PointToJson(const Point& point) {
   if (point.preset) json["preset"] = *point.preset;
   if (point.pages) json["pages"] = kPagesNames[static_cast<size_t>(*point.pages)];
   if (point.threads) json["threads"] = *point.threads;
+  if (point.workload) json["workload"] = *point.workload;
   return json;
 }
 
@@ -144,6 +145,16 @@ Result<Point> PointFromJson(const nlohmann::json& json) {
                                kModeNames[static_cast<size_t>(point.mode)])};
     }
     point.threads = threads->get<uint64_t>();
+  }
+  const auto workload = json.find("workload");
+  if ((workload != json.end()) != (point.mode == Mode::kWorkload)) {
+    return Error{"point.workload: must be there if and only if the mode is workload"};
+  }
+  if (workload != json.end()) {
+    if (!workload->is_object() || !workload->value("name", nlohmann::json()).is_string()) {
+      return Error{"point.workload: must be an object with a name"};
+    }
+    point.workload = *workload;
   }
   return point;
 }

@@ -25,16 +25,19 @@ enum class Mode {
   kReference,      // the scalar reference one key at a time, compiled for the target
   kOverfill,       // inserting key by key, to and beyond what the filter was sized for: ns per key
   kInsert,         // inserting the last keys before a fill: ns per key of these
+  kWorkload,       // an application that uses filters (workloads/workload.h): ns per operation of it
 };
 inline constexpr std::string_view kModeNames[] = {
     "build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill",
-    "insert"};
+    "insert", "workload"};
 
 // Whether a mode is about inserting key by key, so that it has a fill.
 constexpr bool IsFilling(Mode mode) { return mode == Mode::kOverfill || mode == Mode::kInsert; }
 
-// Whether a mode asks keys, so that it has a share of negatives.
-constexpr bool IsLookup(Mode mode) { return mode != Mode::kBuild && !IsFilling(mode); }
+// Whether a mode asks one filter for keys, so that it has a share of negatives.
+constexpr bool IsLookup(Mode mode) {
+  return mode != Mode::kBuild && mode != Mode::kWorkload && !IsFilling(mode);
+}
 
 // Whether a mode can be asked of several threads at once.
 constexpr bool MayHaveThreads(Mode mode) {
@@ -59,7 +62,9 @@ struct Point {
   // Nothing where it is built from `keys` keys at once. Always there where
   // IsFilling(mode).
   std::optional<double> fill;
-  std::optional<double> negative_share;  // absent keys over lookups; only where IsLookup(mode)
+  // Absent keys over lookups; only where IsLookup(mode), and in mode workload where its operations
+  // have one.
+  std::optional<double> negative_share;
   Hashing hashing = Hashing::kPrehashed;
   std::string target;
   // Of the filter's tables (filters/pages.h). Nothing: those of 2 MiB and more ask for transparent
@@ -68,6 +73,9 @@ struct Point {
   // How many threads look keys up in the one filter at the same time, 2 or more; only where
   // MayHaveThreads(mode). Nothing: one.
   std::optional<uint64_t> threads = std::nullopt;
+  // {"name": ..., all knobs of the workload}; there if and only if the mode is workload. `hashing`
+  // then says nothing: a workload hashes keys as the application does.
+  std::optional<nlohmann::json> workload = std::nullopt;
 
   bool operator==(const Point&) const = default;
 };

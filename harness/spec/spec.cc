@@ -15,6 +15,10 @@ namespace {
 
 using nlohmann::json;
 
+// Mode workload is what the field `workload` chooses; it is no name for a spec's modes.
+constexpr size_t kModesToName = std::size(kModeNames) - 1;
+static_assert(kModeNames[kModesToName] == "workload");
+
 constexpr double kMaxFill = 100;
 constexpr uint64_t kMaxThreads = 65536;
 
@@ -198,6 +202,30 @@ std::optional<Error> ReadFilterEntry(const LocatedJson& source, const std::strin
   return reader.Finish();
 }
 
+// The field `workload`; the fields that mean nothing beside it are refused.
+void ReadWorkload(ObjectReader& reader, SweepSpec& sweep) {
+  const json* found = reader.Find("workload");
+  if (found == nullptr) return;
+  WorkloadEntry& entry = sweep.workload.emplace();
+  entry.pointer = reader.Sub("workload");
+  entry.knobs = json::object();
+  const json name = found->is_object() ? found->value("name", json()) : *found;
+  if (!name.is_string()) {
+    return reader.Refuse("workload", "must be the name of a workload, or an object with a `name` "
+                                     "and its knobs");
+  }
+  entry.name = name.get<std::string>();
+  if (found->is_object()) {
+    entry.knobs = *found;
+    entry.knobs.erase("name");
+  }
+  for (const char* field : {"modes", "hashings", "fills", "pages", "threads"}) {
+    if (reader.Find(field) != nullptr) {
+      return reader.Refuse(field, "means nothing beside a workload, which has its own ways");
+    }
+  }
+}
+
 std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& pointer,
                                SweepSpec& sweep) {
   ObjectReader reader(source, pointer);
@@ -244,7 +272,9 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
                 reader.RefuseAt(at, key_set.error());
                 return std::nullopt;
               });
-  reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", kModeNames));
+  ReadWorkload(reader, sweep);
+  sweep.has_negative_shares = reader.Find("negative_shares") != nullptr;
+  reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", std::span(kModeNames).first(kModesToName)));
   reader.List(
       "fills", sweep.fills, [&](const json& value, const std::string& at) -> std::optional<double> {
         if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFill) {

@@ -51,6 +51,14 @@ struct FilterEntry {
   bool operator==(const FilterEntry&) const = default;
 };
 
+// The workload of a sweep, with lists of values for its knobs.
+struct WorkloadEntry {
+  std::string name;
+  nlohmann::json knobs;  // name of the knob -> value or list of values
+  std::string pointer;   // of the field
+  bool operator==(const WorkloadEntry&) const = default;
+};
+
 // One block of a spec: the product of all its lists.
 struct SweepSpec {
   // In the spec an object, filter name -> parameters, or a list whose entries are
@@ -63,6 +71,10 @@ struct SweepSpec {
   // 1, 1.5, 2, 3, and mode insert 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.
   std::vector<double> fills;
   std::vector<double> negative_shares;
+  bool has_negative_shares = false;  // whether the spec names them
+  // In the spec a name, or {"name": name, knob: value or list of values}. Instead of modes, hashings,
+  // fills, pages and threads, which are then as they are by default.
+  std::optional<WorkloadEntry> workload;
   std::vector<Hashing> hashings;
   std::vector<std::string> targets;  // "best", "all", "scalar", or a name
   // In the spec "default" for nothing, or a name of kPagesNames.
