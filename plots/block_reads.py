@@ -23,6 +23,8 @@ _OLD = ("for a run that is older than this part of theory.json, remove COMPLETE 
 _MARKED_FILES = {"absent": (1, 2, 5, 10, 20, 40), "deepest": (1, 10, 20, 30, 40)}
 # FPRs whose lines help to read the others.
 _GUIDES = ((1.0, "no filter"), (0.1, "10 %"), (0.01, "1 %"), (0.001, "0.1 %"))
+# Engines stand side by side, this project's own store at its place.
+_STEPS = dict(zip(gets.ENGINES, (0, -1, 1)))
 _APART = {"absent": lambda files, step: files * 1.09 ** step,
           "deepest": lambda files, step: files + 0.7 * step}
 
@@ -37,7 +39,7 @@ def _gets(run):
     number of files the one that knows it best."""
     points = gets.of_files(selection.filters_only(gets.gets(run)))
     points = pandas.concat([gets.seeks(points, key).assign(key=key)
-                            for key in ("absent", "deepest")])
+                            for key in gets.KEYS])
     points = points[[gets.BLOCK_READS in metrics for metrics in points["metrics"]]]
     if points.empty:
         return points
@@ -102,7 +104,7 @@ def draw(run):
     engines = [name for name in gets.ENGINES if name in set(measured["workload"])]
     figure, (panels,) = style.new_figure(4.2, columns=2)
     handles, limited = {}, False
-    for axes, key in zip(panels, ("absent", "deepest")):
+    for axes, key in zip(panels, gets.KEYS):
         rows = run.block_reads[run.block_reads["key"] == key].sort_values("candidate_files")
         marked = rows[rows["candidate_files"].isin(_MARKED_FILES[key])]
         files = marked["candidate_files"].to_numpy()
@@ -131,8 +133,7 @@ def draw(run):
             handles[name, variant] = style.series_handle(name, variant, look)
         here = measured[measured["key"] == key] if is_measured else measured
         for engine in engines:
-            values, has_limits = _measured(axes, here[here["workload"] == engine], key, looks,
-                                           engines)
+            values, has_limits = _measured(axes, here[here["workload"] == engine], key, looks)
             shown += values
             limited |= has_limits
         _guides(axes, rows, key)
@@ -140,7 +141,7 @@ def draw(run):
         if key == "absent":
             style.log_axis(axes.yaxis, [*shown, last])
             axes.set_xscale("log")
-            axes.set_xlim(0.9, last * 1.7)
+            axes.set_xlim(0.85 if is_measured else 0.9, last * 1.7)
         else:
             top = max(max(shown, default=1), _reads(rows, 0.012)[-1])
             axes.set_ylim(1 - 0.04 * (top - 1), 1 + 1.12 * (top - 1))
@@ -195,9 +196,9 @@ def _computed_line(axes, rows, point, look):
     return [*reads]
 
 
-def _measured(axes, here, key, looks, engines):
-    """What the gets of one engine read; (the values, whether some are limits). Engines stand side
-    by side where there are several; of a real one's filter the first variant is shown."""
+def _measured(axes, here, key, looks):
+    """What the gets of one engine read; (the values, whether some are limits). Of a real one's
+    filter the first variant is shown."""
     shown, limited = [], False
     for name, variants in here.groupby("filter"):
         for variant, points in sorted(variants.groupby("variant"),
@@ -205,7 +206,7 @@ def _measured(axes, here, key, looks, engines):
             engine = points["workload"].iloc[0]
             look = style.engine_look(looks[name, variant], gets.ENGINES.index(engine))
             place = f"{name}:{variant}" + ("" if engine == gets.OWN else f":{engine}")
-            step = engines.index(engine) - (len(engines) - 1) / 2
+            step = _STEPS[engine]
             metric = f"metric.{gets.BLOCK_READS}."
             none = (points[metric + "by_chance"] == 0) & (points[metric + "certain"] == 0)
             for rows, is_limit in ((points[~none], False), (points[none], True)):

@@ -7,14 +7,16 @@ break-even      gets of absent keys after which the filters of a store have paid
                 build ns per key * keys / (ns per get without filters - ns with them). A store of
                 shape `files` asks each of its files in every such get, so that of its files,
                 numbers of keys and savings alike, each has paid after as many gets as all.
-memory saved    bits per key that a Bloom filter would take at the other filter's FPR (measured
-                ones, interpolated along log FPR) less those that the other takes, times keys / 8.
-for extra CPU   memory saved over (build ns per key of the other less that of the Bloom filter) *
-                keys: bytes for each CPU second of building. Of filters that are held for T seconds
-                it buys T times as many byte seconds; lookups are beside it, since they go on.
+memory saved    bits per key that a Bloom filter would take at the ribbon's FPR (measured ones,
+                interpolated along log FPR) less those that the ribbon takes, times keys / 8.
+for extra CPU   memory saved over (build ns per key of the ribbon less that of the Bloom filter) *
+                keys: bytes for each CPU second of building. Filters that are held for T seconds
+                buy T times as many byte seconds with it; what gets cost more stands beside it,
+                since it is paid as long as there are gets.
 """
 
 import math
+from typing import NamedTuple
 
 import pandas
 from scipy import stats
@@ -25,9 +27,13 @@ from plots.ratios import Measured, Unknown
 OWN = "lsm_get"
 ENGINES = (OWN, "rocksdb_get", "leveldb_get")
 BLOCK_READS = "block_reads_per_get"
-# What of a point of gets says how the store is asked, beside its filter.
-_CONDITIONS = ("workload", "knobs", "keys", "key_set", "hashing", "target")
-_CLOSE = 1e-9
+KEYS = ("absent", "deepest")  # that theory knows the block reads of
+# What filters that save memory are compared with: the first of these that was measured.
+BLOOMS = ("rocksdb_bloom", "blocked_bloom", "km_bloom", "classic_bloom")
+RIBBONS = ("ribbon", "bumped_ribbon")
+# What of a point of gets says how the store is asked, beside its filter; of each filter there is one
+# target left.
+_CONDITIONS = ("workload", "knobs", "keys", "key_set", "hashing")
 
 
 def gets(run):
@@ -82,9 +88,9 @@ def pooled_fpr(rows):
 
 # --- What a filter saves, and costs ---
 
-def _conditions(row, but=()):
-    return tuple(row[name] for name in _CONDITIONS if name not in but) + (
-        None if math.isnan(row["negative_share"]) else row["negative_share"],)
+def _conditions(row):
+    return (*(row[name] for name in _CONDITIONS),
+            None if math.isnan(row["negative_share"]) else row["negative_share"])
 
 
 class Reads:
@@ -125,6 +131,22 @@ class Reads:
         return break_even_gets(self.build_ns_per_key(row), row["keys"],
                                ratios.time(self.without(row)), ratios.time(row))
 
+    def bloom_exchange(self, row):
+        """What a filter of RIBBONS saves and costs against a Bloom filter. Raises Unknown."""
+        name, blooms = bloom_of(self.rows)
+        if name is None:
+            raise Unknown(f"none of {', '.join(BLOOMS)} was measured")
+        bits, build_ns, get_ns = at_the_fpr_of(row, blooms)
+        saved = bytes_saved(row["keys"], row["bits_per_key"], bits)
+        more = row["build_ns_per_key"] - build_ns
+        if math.isnan(more):
+            raise Unknown("the time of building is not known")
+        try:
+            exchange = bytes_per_cpu_second(saved, row["keys"], more)
+        except Unknown:
+            exchange = math.nan
+        return Exchange(name, saved, more, row["ns_per_op"] - get_ns, exchange)
+
 
 def _builds(run):
     """{point id: ns per key of each build}"""
@@ -152,17 +174,32 @@ def break_even_gets(build_ns_per_key, keys, without, with_filters):
                     math.nan if math.isnan(saved.low) else math.inf)
 
 
-def memory_for_cpu(keys, bits, build_ns_per_key, of_bloom):
-    """(bytes saved, CPU seconds of building more, the one over the other); `of_bloom`: bits and
-    build ns per key at the same FPR. The last is None where nothing is paid or nothing saved."""
-    saved = keys * (of_bloom[0] - bits) / 8
-    seconds = keys * (build_ns_per_key - of_bloom[1]) * 1e-9
-    return saved, seconds, saved / seconds if saved > 0 and seconds > _CLOSE * 1e-9 else None
+class Exchange(NamedTuple):
+    """A filter against a Bloom filter of the same FPR."""
+
+    bloom: str             # which
+    bytes_saved: float
+    build_ns_more: float   # per key
+    get_ns_more: float
+    bytes_per_cpu_second: float
+
+
+def bytes_per_cpu_second(bytes_saved, keys, build_ns_more):
+    """Raises Unknown where nothing is saved or nothing paid."""
+    if bytes_saved <= 0:
+        raise Unknown("it saves no memory at its FPR")
+    if build_ns_more <= 0:
+        raise Unknown("it takes no longer to build")
+    return bytes_saved / (keys * build_ns_more * 1e-9)
+
+
+def bytes_saved(keys, bits_per_key, bloom_bits_per_key):
+    return keys * (bloom_bits_per_key - bits_per_key) / 8
 
 
 def at_the_fpr_of(row, blooms):
     """The Bloom filter of the same store at the FPR of `row`, as (bits per key, build ns per key,
-    ns per get), interpolated between those that were measured. Raises Unknown."""
+    ns per get), interpolated between those of `blooms`, of one variant. Raises Unknown."""
     alike = [bloom for bloom in blooms if _conditions(bloom) == _conditions(row)]
     if not alike:
         raise Unknown("no Bloom filter with the same knobs")
@@ -172,4 +209,15 @@ def at_the_fpr_of(row, blooms):
                              ["bits_per_key", "build_ns_per_key", "ns_per_op"])
     if found is None or found[1] is not None:
         raise Unknown("no Bloom filters on both sides of its FPR")
-    return tuple(found[0])
+    return tuple(float(value) for value in found[0])
+
+
+def bloom_of(rows):
+    """The Bloom filter among `rows` that others are compared with: the first of BLOOMS, of several
+    variants the first."""
+    for name in BLOOMS:
+        own = [row for row in rows if row["filter"] == name]
+        if own:
+            variant = min((row["variant"] for row in own), key=selection.natural)
+            return name, [row for row in own if row["variant"] == variant]
+    return None, []
