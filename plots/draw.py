@@ -31,7 +31,8 @@ import tempfile
 from plots import caption, command, tables, tex
 from plots import (block_reads, build_vs_keys, construction, cpu_vs_cpu, double_hashing,
                    fpr_vs_bits, fpr_vs_overfill, load, lookup_vs_negatives, lookup_vs_size,
-                   overhead_vs_fpr, simd_gain, space_vs_speed, speed_vs_load, style, winner_map)
+                   overhead_vs_fpr, read_gain, simd_gain, space_vs_speed, speed_vs_load, style,
+                   winner_map)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
 # line here. preference(run), if it has one, is asked before what a run shows.
@@ -49,6 +50,7 @@ FIGURES = (
     construction,
     block_reads,
     simd_gain,
+    read_gain,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.
 ACROSS = (
