@@ -609,6 +609,10 @@ def _read_points(summary, run):
     more = sorted({name for row in rows for name in row if name.startswith(("knob.", "metric."))})
     workloads = _frame(rows, all_params, _WORKLOAD_COLUMNS + more)
     workloads = workloads[workloads["mode"] == WORKLOAD].reset_index(drop=True)
+    knobs = [name for name in more if name.startswith("knob.")]
+    workloads[knobs] = pandas.DataFrame(  # as they stand in the file, numbers or text
+        {name: [row.get(name) for row in rows if row["mode"] == WORKLOAD] for name in knobs},
+        dtype=object, index=workloads.index)
     # A filter is called alike wherever it stands.
     for column in ("variant", "params_short"):
         workloads[column] = [

@@ -157,7 +157,7 @@ def draw(run):
                for engine in engines]
     handles.append(lines.Line2D([], [], linestyle="none", label="without filters",
                                 **style.marker_options(_without_look())))
-    handles.append(style.note_handle("number: without filters over with"))
+    handles.append(style.note_handle("number: how many times as long a get takes without filters"))
     points = _select(run)
     style.finish(
         figure, run, TITLE,

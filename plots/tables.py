@@ -426,3 +426,7 @@ def _count(value):
 
 
 TABLES = (_Headline(), _Filters(), _Workloads(), _BreakEven(), _Machine())
+
+
+def by_name(name):
+    return next(table for table in TABLES if table.NAME == name)

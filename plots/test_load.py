@@ -31,7 +31,7 @@ def _line_of(path, name, text, occurrence=0):
 def test_a_point_becomes_one_flat_row(tiny_run_path):
     run = load.load_run(tiny_run_path)
     entries = json.loads((tiny_run_path / "summary.json").read_text())["points"]
-    assert len(run.points) + len(run.filled) == len(entries)
+    assert len(run.points) + len(run.filled) + len(run.workloads) == len(entries)
     assert run.notes == [] and run.complete
     assert run.cpu_brand == "Example CPU 9000 @ 3.00GHz" and run.best_target == "avx2"
     assert [(c.level, c.size_bytes) for c in run.caches][:1] == [(1, 32768)]
