@@ -76,6 +76,7 @@ class WorkloadRound {
     if (sample.status != SampleStatus::kOk) return sample;
     if (std::string reason = WhyNoSuchStream(point); !reason.empty()) {
       Fail(sample, std::move(reason), SampleStatus::kSkipped);
+      sample.filter.reset();
       return sample;
     }
     try {
@@ -89,6 +90,8 @@ class WorkloadRound {
     } catch (const std::bad_alloc&) {
       Fail(sample, "out of memory while it was measured", SampleStatus::kOutOfMemory);
     }
+    // Facts about filters go with what they answered.
+    if (sample.filter && sample.filter->answers_digest.empty()) sample.filter.reset();
     return sample;
   }
 
