@@ -7,6 +7,7 @@ each variant the representative parameters are shown (selection.py), those of th
 any.
 """
 
+import numpy
 import pandas
 from matplotlib import lines, ticker
 
@@ -40,7 +41,8 @@ def _gets(run):
     points = gets.of_files(selection.filters_only(gets.gets(run)))
     points = pandas.concat([gets.seeks(points, key).assign(key=key)
                             for key in gets.KEYS])
-    points = points[[gets.BLOCK_READS in metrics for metrics in points["metrics"]]]
+    points = points[numpy.array([gets.BLOCK_READS in metrics for metrics in points["metrics"]],
+                                dtype=bool)]
     if points.empty:
         return points
     points = selection.representatives(points).sort_values(
@@ -61,9 +63,9 @@ def _select(run):
     if not points.empty:
         places = list(zip(points["filter"], points["params"]))
         variants = set(zip(measured["filter"], measured["variant"]))
-        others = points[[place not in variants
-                         for place in zip(points["filter"], points["variant"])]]
-        chosen = pandas.concat([points[[place in asked for place in places]],
+        others = points[numpy.array([place not in variants for place in zip(
+            points["filter"], points["variant"])], dtype=bool)]
+        chosen = pandas.concat([points[numpy.array([place in asked for place in places], dtype=bool)],
                                 selection.representatives(others) if len(others) else others])
         chosen = chosen.sort_values(["keys", "queries"], kind="stable")
         chosen = chosen.groupby(["filter", "variant"], as_index=False).tail(1).sort_index()
