@@ -13,7 +13,9 @@ using ::testing::HasSubstr;
 
 const Manifest kManifest = {
     .next_number = 12,
-    .levels = {{{11, 900, 800, "bloom{\"bits_per_key\":10}"}, {9, 5, 4, ""}}, {}, {{3, 7, 6, "x"}}}};
+    .levels = {{{11, 900, 800, "bloom{\"bits_per_key\":10}"}, {9, 5, 4, ""}},
+               {},
+               {{3, 7, 6, "x"}}}};
 
 TEST(Manifest, ReadsWhatWasWritten) {
   MemoryFiles files;

@@ -85,13 +85,6 @@ struct File {
   std::string filter;       // identity of the policy that it was written with; empty: none
   bool policy_known = true;  // whether there was one to read that filter with
   std::shared_ptr<const Table> table;
-
-  // Why its filter cannot be used; empty if it can, or has none.
-  std::string Problem() const {
-    if (policy_known) return table->filter_problem();
-    return fmt::format("{}: its filter is not used: no policy is given for {}", TableName(number),
-                       filter);
-  }
 };
 
 // levels[0] from the newest to the oldest, deeper ones in the order of their keys.
@@ -169,6 +162,12 @@ class StoreImplementation final : public Store {
   };
 
   std::filesystem::path PathOf(uint64_t number) const { return directory_ / TableName(number); }
+  // Why the filter of a file cannot be used; empty if it can, or has none.
+  std::string ProblemOf(const File& file) const {
+    if (file.policy_known) return file.table->filter_problem();
+    return fmt::format("{}: its filter is not used: no policy is given for {}",
+                       PathOf(file.number).string(), file.filter);
+  }
   const FilterPolicy* PolicyOf(int level, bool deepest) const {
     return options_.policy_of ? options_.policy_of(level, deepest) : nullptr;
   }
@@ -776,7 +775,7 @@ std::vector<RunInfo> StoreImplementation::runs() const {
       info.file_bytes += facts.file_bytes;
       info.filter_bytes += facts.filter_bytes;
       info.filter_keys += facts.filter_keys;
-      info.unusable_filters += file.Problem().empty() ? 0 : 1;
+      info.unusable_filters += ProblemOf(file).empty() ? 0 : 1;
     }
   }
   return infos;
@@ -786,7 +785,7 @@ std::vector<std::string> StoreImplementation::warnings() const {
   std::vector<std::string> lines;
   for (const std::vector<File>& level : levels_) {
     for (const File& file : level) {
-      if (std::string problem = file.Problem(); !problem.empty()) {
+      if (std::string problem = ProblemOf(file); !problem.empty()) {
         lines.push_back(std::move(problem));
       }
     }

@@ -2,8 +2,8 @@
 #define FILTERBENCH_WORKLOADS_LSM_STORE_H_
 
 // A log-structured merge tree, as small as measuring its point reads allows: a memtable, files that
-// it is flushed to, and compactions that merge them. No write-ahead log: what was flushed is durable,
-// what is in the memtable is not. One thread.
+// it is flushed to, and compactions that merge them. No write-ahead log: what was flushed is
+// durable, what is in the memtable is not. One thread.
 
 #include <cstdint>
 #include <filesystem>
@@ -36,8 +36,8 @@ struct StoreOptions {
   uint32_t block_bytes = 4096;
 
   // Leveled: level 0 is merged into level 1 when it has `level0_files`; level i >= 1 holds
-  // level1_bytes * size_ratio^(i - 1), and a file of what is beyond moves down. Files of these levels
-  // are cut at file_bytes.
+  // level1_bytes * size_ratio^(i - 1), and a file of what is beyond moves down. Files of these
+  // levels are cut at file_bytes.
   uint32_t level0_files = 4;
   uint32_t size_ratio = 10;
   uint64_t level1_bytes = 16 << 20;
@@ -69,8 +69,8 @@ struct StoreOptions {
   std::function<void()> alive = [] {};  // called between files of a compaction
 };
 
-// A sorted run: files that do not overlap, of which a get asks one. A level below 0 is one run; every
-// file of level 0, and of a store without levels, is one by itself.
+// A sorted run: files that do not overlap, of which a get asks one. A level below 0 is one run;
+// every file of level 0, and of a store without levels, is one by itself.
 struct RunInfo {
   int level = 0;
   uint64_t files = 0;
@@ -121,7 +121,8 @@ class Store {
   virtual std::optional<Error> Delete(std::string_view key) = 0;
   // The memtable to a file of level 0, and what compactions then are due.
   virtual std::optional<Error> Flush() = 0;
-  // Everything into one sorted run of the deepest level (or one file).
+  // Everything, the memtable too, into one sorted run of the deepest level that its size needs (or
+  // one file).
   virtual std::optional<Error> CompactAll() = 0;
   // All files written again as they are, with the filters that policy_of now gives.
   virtual std::optional<Error> RebuildFilters() = 0;
