@@ -7,8 +7,8 @@
 
 namespace filterbench {
 
-// Inserts of keys that may be there already: each asks first, and a new key, which no file has, asks
-// in vain.
+// Inserts of keys that may be there already: each asks first, and a new key, which no file has,
+// asks in vain.
 std::unique_ptr<Workload> MakeLsmInsertIfAbsent();
 
 }  // namespace filterbench

@@ -19,8 +19,8 @@ std::vector<double> MonkeyBitsPerKey(const std::vector<LevelKeys>& levels, doubl
     with_filter.push_back(i);
     budget += bits_per_key * static_cast<double>(levels[i].keys);
   }
-  // The FPR of level i is c * keys_per_run(i); c follows from the budget, as the bits of level i are
-  // -ln(c * keys_per_run(i)) / decay for each of its keys.
+  // The FPR of level i is c * keys_per_run(i); c follows from the budget, as the bits of level i
+  // are -ln(c * keys_per_run(i)) / decay for each of its keys.
   while (!with_filter.empty()) {
     double keys = 0;
     double weighted_logs = 0;

@@ -327,8 +327,8 @@ Result<std::unique_ptr<LoadedStore>> LoadedStore::Load(const WorkloadSetup& setu
     if (const auto problem = loaded->AllocateFilters(*setup.filters)) return *problem;
     if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
   } else if (but_last && policy != nullptr && knobs.shape == Shape::kLeveled) {
-    // A level that was the last when its files were written may not be it any more. The last file of
-    // a size-tiered store is the one that all files were merged to.
+    // A level that was the last when its files were written may not be it any more. The last file
+    // of a size-tiered store is the one that all files were merged to.
     if (const auto problem = loaded->store_->RebuildFilters()) return *problem;
   }
   if (const auto problem = loaded->CheckFilters()) return *problem;

@@ -178,8 +178,8 @@ class LoadedStore {
     uint32_t prefix_bytes = 0;  // filters of prefixes, which lookups ask; 0: none
   };
   // Key i of shape files is in file i % files, others are put in a seeded order. The memtable is
-  // flushed at the end. The store keeps its filters in memory and reads through the page cache until
-  // OpenForReads. A store with a filter that it cannot use is an error.
+  // flushed at the end. The store keeps its filters in memory and reads through the page cache
+  // until OpenForReads. A store with a filter that it cannot use is an error.
   static Result<std::unique_ptr<LoadedStore>> Load(const WorkloadSetup& setup, Plan plan);
 
   // Of the keys in the last run that a get comes to, the indices in ascending order.
