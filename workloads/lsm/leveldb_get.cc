@@ -249,7 +249,7 @@ std::optional<Error> GetRun::Account(std::span<const FilterProbe> probes, bool f
         ++run.not_consulted;
         continue;
       case FilterAnswer::kUnusable:
-        return Error{fmt::format("table {}: a filter is damaged, or was written with another policy",
+        return Error{fmt::format("table {}: a filter is damaged, or of another policy",
                                  live->second.table)};
       case FilterAnswer::kNo:
         if (holds_key) return Error{fmt::format("{}a filter denied a key that its table has",
@@ -338,8 +338,8 @@ Result<WorkloadReport> GetRun::Report() {
                              total.not_consulted)};
   }
   if (total.block_reads != reads.data_reads || reads.filter_reads != 0 || reads.index_reads != 0) {
-    return Error{fmt::format("leveldb: tables were opened anew: {} reads of {} are of other tables, "
-                             "{} of filters, {} of indexes", reads.data_reads - total.block_reads,
+    return Error{fmt::format("leveldb: tables were opened anew: {} reads of {} are of other "
+                             "tables, {} of filters, {} of indexes", reads.data_reads - total.block_reads,
                              reads.data_reads, reads.filter_reads, reads.index_reads)};
   }
 
