@@ -339,7 +339,8 @@ Result<WorkloadReport> GetRun::Report() {
   }
   if (total.block_reads != reads.data_reads || reads.filter_reads != 0 || reads.index_reads != 0) {
     return Error{fmt::format("leveldb: tables were opened anew: {} reads of {} are of other "
-                             "tables, {} of filters, {} of indexes", reads.data_reads - total.block_reads,
+                             "tables, {} of filters, {} of indexes",
+                             reads.data_reads - total.block_reads,
                              reads.data_reads, reads.filter_reads, reads.index_reads)};
   }
 
