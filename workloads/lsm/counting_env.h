@@ -1,8 +1,9 @@
 #ifndef FILTERBENCH_WORKLOADS_LSM_COUNTING_ENV_H_
 #define FILTERBENCH_WORKLOADS_LSM_COUNTING_ENV_H_
 
-// LevelDB's view of the system, with what a measurement needs: every read of a table file is counted
-// by what it reads, files can be read past the page cache, and background work waits when told to.
+// LevelDB's view of the system, with what a measurement needs: every read of a table file is
+// counted by what it reads, files can be read past the page cache, and background work waits when
+// told to.
 //
 // Table files are read with pread: LevelDB's own Env maps them into memory, where a read cannot be
 // seen. What is written is not flushed to the disk: these databases are thrown away.
@@ -25,8 +26,8 @@
 
 namespace filterbench::lsm {
 
-// Reads of table files. A data block is what a get reads; filter blocks, indexes (with metaindex and
-// footer) are read when a table is opened, and stay in memory until it is closed.
+// Reads of table files. A data block is what a get reads; filter blocks, indexes (with metaindex
+// and footer) are read when a table is opened, and stay in memory until it is closed.
 struct TableReads {
   uint64_t data_reads = 0;
   uint64_t data_bytes = 0;  // with the trailer of each block
@@ -43,8 +44,8 @@ TableReads operator-(TableReads a, const TableReads& b);
 // Thread-safe, as LevelDB asks. Outlives its databases.
 class CountingEnv final : public leveldb::EnvWrapper {
  public:
-  // Called with the filter block of a table as LevelDB reads it, in the memory where it is kept until
-  // the table is closed: addresses of filters that a policy is asked later lie in it.
+  // Called with the filter block of a table as LevelDB reads it, in the memory where it is kept
+  // until the table is closed: addresses of filters that a policy is asked later lie in it.
   using OnFilterBlock = std::function<void(uint64_t file, std::string_view block)>;
 
   // `direct_io`: files can be read past the page cache, see ReadDirectly.
@@ -64,9 +65,10 @@ class CountingEnv final : public leveldb::EnvWrapper {
   uint64_t last_data_file() const { return last_data_file_; }  // of the last data block read
   uint64_t table_bytes_written() const { return table_bytes_written_; }
 
-  // Compactions and flushes that LevelDB schedules. Held: they are not run, until RunHeldInVain does
-  // so with all writing refused, upon which a compaction fails and changes nothing. Needed before a
-  // database with held work is closed, since closing waits for it; AllowWriting after that.
+  // Compactions and flushes that LevelDB schedules. Held: they are not run, until RunHeldInVain
+  // does so with all writing refused, upon which a compaction fails and changes nothing. Needed
+  // before a database with held work is closed, since closing waits for it; AllowWriting after
+  // that.
   void HoldBackgroundWork(bool on);
   void RunHeldInVain();
   void AllowWriting() { refuse_writing_ = false; }

@@ -157,7 +157,8 @@ std::string LevelDbDatabase::Property(const std::string& name) const {
   return value;
 }
 
-// From "leveldb.sstables": lines of "--- level N ---" and below them " <number>:<bytes>['..' .. '..']".
+// From "leveldb.sstables": lines of "--- level N ---" and below them " <number>:<bytes>['..' ..
+// '..']".
 Result<std::vector<LevelDbDatabase::TableFile>> LevelDbDatabase::Tables() const {
   std::istringstream lines(Property("leveldb.sstables"));
   std::vector<TableFile> tables;

@@ -49,8 +49,8 @@ class LevelDbDatabase {
   std::optional<Error> PutAndCompact(uint64_t entries,
                                      const std::function<Entry(uint64_t i)>& entry);
 
-  // Opens all tables by reading everything once through the page cache; from then on nothing changes,
-  // since LevelDB compacts because of reads too. The number of entries.
+  // Opens all tables by reading everything once through the page cache; from then on nothing
+  // changes, since LevelDB compacts because of reads too. The number of entries.
   Result<uint64_t> OpenForReads(const CountingEnv::OnFilterBlock& on_filter_block);
 
   // Whether it was found.

@@ -194,7 +194,8 @@ TEST(LevelDbGetTest, LevelDbBloomIsTheBuiltInPolicy) {
     const Prepared a("ours", ours, knobs, kKeys);
     const Prepared b("built_in", built_in, knobs, kKeys);
     ASSERT_TRUE(a.state && b.state) << a.error << b.error;
-    EXPECT_EQ(TableBytes(a.directory.path() / "leveldb"), TableBytes(b.directory.path() / "leveldb"));
+    EXPECT_EQ(TableBytes(a.directory.path() / "leveldb"),
+              TableBytes(b.directory.path() / "leveldb"));
     EXPECT_FALSE(TableBytes(a.directory.path() / "leveldb").empty());
     EXPECT_EQ(a.state->filters().digest, b.state->filters().digest);
     EXPECT_EQ(a.state->filters().size_bytes, b.state->filters().size_bytes);

@@ -3,9 +3,10 @@
 
 // Filters as LevelDB wants them: bytes that are made of some keys, and asked as bytes.
 //
-// LevelDB makes one filter for the data blocks that begin in the same 2 KiB of a table: with blocks of
-// 4 KiB one for each block, over the 35 or so keys of 100 bytes that it holds. It keeps the bytes as
-// one filter block per table, in memory while the table is open, and knows no other form of a filter.
+// LevelDB makes one filter for the data blocks that begin in the same 2 KiB of a table: with blocks
+// of 4 KiB one for each block, over the 35 or so keys of 100 bytes that it holds. It keeps the
+// bytes as one filter block per table, in memory while the table is open, and knows no other form
+// of a filter.
 
 #include <atomic>
 #include <cstdint>
@@ -53,8 +54,8 @@ class FilterFormat {
   virtual const std::string& name() const = 0;
   // For people: the filter and how it is stored.
   virtual const std::string& description() const = 0;
-  // Appends the filter over `n` keys to `bytes`; nothing where it cannot be built, `bytes` then ends
-  // with what is asked as kNotBuilt.
+  // Appends the filter over `n` keys to `bytes`; nothing where it cannot be built, `bytes` then
+  // ends with what is asked as kNotBuilt.
   virtual std::optional<MadeFilter> Make(const leveldb::Slice* keys, int n,
                                          std::string& bytes) const = 0;
   virtual FilterAnswer Ask(std::string_view key, std::string_view filter) const = 0;
@@ -62,8 +63,8 @@ class FilterFormat {
   virtual uint64_t loads() const { return 0; }
 };
 
-// Any filter, over HashBytes of the keys with `hash_seed`, as its Serialize() writes it: with header
-// and checksum, which for so few keys are larger than the table.
+// Any filter, over HashBytes of the keys with `hash_seed`, as its Serialize() writes it: with
+// header and checksum, which for so few keys are larger than the table.
 //
 // Bytes are loaded when they are first asked and then found by their own 128-bit hash, so that no
 // answer can come from another filter's bytes, wherever these lay before: tables may close, and
@@ -117,8 +118,8 @@ class CountingPolicy final : public leveldb::FilterPolicy {
   mutable uint64_t traced_ns_ = 0;
 };
 
-// The filters in a filter block, in order, without the empty ones of 2 KiB in which no block begins;
-// nothing where it is none.
+// The filters in a filter block, in order, without the empty ones of 2 KiB in which no block
+// begins; nothing where it is none.
 std::optional<std::vector<std::string_view>> FiltersOfBlock(std::string_view block);
 
 }  // namespace filterbench::lsm
