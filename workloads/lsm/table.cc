@@ -45,9 +45,7 @@ class AlignedBuffer {
 class PhaseClock {
  public:
   explicit PhaseClock(ReadPhases* phases) : phases_(phases) {
-    if (phases_ == nullptr) return;
-    last_ = Clock::now();
-    ++phases_->clock_readings;
+    if (phases_ != nullptr) last_ = Clock::now();
   }
   void Mark(double ReadPhases::*phase) {
     if (phases_ == nullptr) return;
