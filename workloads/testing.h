@@ -172,7 +172,8 @@ inline const Metric& MetricOf(const WorkloadReport& report, std::string_view nam
   throw std::runtime_error(fmt::format("no metric {}", name));
 }
 
-inline double ValueOfMetric(const Metric& metric) {
+inline double ValueOfMetric(const WorkloadReport& report, std::string_view name) {
+  const Metric& metric = MetricOf(report, name);
   if (metric.quantity) return *metric.quantity;
   return static_cast<double>(metric.certain + metric.by_chance) / static_cast<double>(metric.per);
 }

@@ -23,7 +23,7 @@ TEST(CdnAdmission, ThreeQuartersOfTheObjectsAreAskedForOnce) {
   TestedWorkload tested(*MakeCdnAdmission(), source, Knobs(), 5000);
   const WorkloadReport report = tested.Report(std::nullopt);
   // The limit is approached slowly.
-  EXPECT_NEAR(ValueOfMetric(MetricOf(report, "one_hit_share_of_objects")), 0.75, 0.02);
+  EXPECT_NEAR(ValueOfMetric(report, "one_hit_share_of_objects"), 0.75, 0.02);
   EXPECT_EQ(tested.positives(), report.counters.at("hits"));
 }
 
@@ -31,7 +31,7 @@ TEST(CdnAdmission, WritesFarLessThanAdmittingAll) {
   SourceOf<BlockedBloom> source(nlohmann::json{{"bits_per_key", 12}});
   TestedWorkload tested(*MakeCdnAdmission(), source, Knobs(), 5000);
   const WorkloadReport report = tested.Report(std::nullopt);
-  EXPECT_LT(ValueOfMetric(MetricOf(report, "disk_bytes_written_per_byte_admitting_all")), 0.7);
+  EXPECT_LT(ValueOfMetric(report, "disk_bytes_written_per_byte_admitting_all"), 0.7);
   EXPECT_LT(MetricOf(report, "disk_writes_per_request").certain,
             MetricOf(report, "disk_writes_per_request_admitting_all").certain);
   EXPECT_GT(report.counters.at("rotations"), 0u);

@@ -93,19 +93,6 @@ struct Prepared {
   }
 };
 
-const Metric& MetricOf(const WorkloadReport& report, std::string_view name) {
-  for (const Metric& metric : report.metrics) {
-    if (metric.name == name) return metric;
-  }
-  throw std::logic_error(fmt::format("no metric {}", name));
-}
-
-double Value(const Metric& metric) {
-  return metric.quantity ? *metric.quantity
-                         : static_cast<double>(metric.certain + metric.by_chance) /
-                               static_cast<double>(metric.per);
-}
-
 void ExpectLaws(const WorkloadReport& report) {
   auto counters = report.counters;
   EXPECT_EQ(counters["candidates"],
@@ -143,7 +130,7 @@ TEST(LevelDbGetTest, WithoutFiltersEveryFileIsRead) {
   ASSERT_NE(prepared.state, nullptr) << prepared.error;
   const WorkloadReport absent = prepared.Report(1);
   ExpectLaws(absent);
-  EXPECT_NEAR(Value(MetricOf(absent, "block_reads_per_get")), 5, 0.02);
+  EXPECT_NEAR(ValueOfMetric(absent, "block_reads_per_get"), 5, 0.02);
   EXPECT_EQ(absent.counters.at("not_consulted"), absent.counters.at("block_reads"));
   EXPECT_EQ(absent.fpr.queries, 0u);
   EXPECT_EQ(absent.facts.at("levels"), "0:5");
@@ -152,7 +139,7 @@ TEST(LevelDbGetTest, WithoutFiltersEveryFileIsRead) {
   // Key i is in file i % 5, and each file is as likely.
   const WorkloadReport present = prepared.Report(0);
   ExpectLaws(present);
-  EXPECT_NEAR(Value(MetricOf(present, "block_reads_per_get")), 3, 0.2);
+  EXPECT_NEAR(ValueOfMetric(present, "block_reads_per_get"), 3, 0.2);
 }
 
 TEST(LevelDbGetTest, BlockReadsAreOneAndTheFalsePositives) {
@@ -273,7 +260,7 @@ TEST(LevelDbGetTest, LeveledIsCompactedAndTheDeepestLevelIsAskedLast) {
   uint64_t at_level_0 = 0;
   for (const json& part : report.parts) at_level_0 += part.at("level") == 0;
   EXPECT_LT(at_level_0, 4u);
-  EXPECT_GT(Value(MetricOf(report, "write_amplification")), 1.0);
+  EXPECT_GT(ValueOfMetric(report, "write_amplification"), 1.0);
 }
 
 // Filters that cannot be built for so few keys.

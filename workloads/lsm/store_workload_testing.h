@@ -90,20 +90,6 @@ class Ready {
   std::unique_ptr<WorkloadState> state_;
 };
 
-inline const Metric& MetricOf(const WorkloadReport& report, std::string_view name) {
-  for (const Metric& metric : report.metrics) {
-    if (metric.name == name) return metric;
-  }
-  throw std::runtime_error("no metric " + std::string(name));
-}
-
-inline double ValueOfMetric(const WorkloadReport& report, std::string_view name) {
-  const Metric& metric = MetricOf(report, name);
-  if (metric.quantity) return *metric.quantity;
-  return static_cast<double>(metric.certain + metric.by_chance) /
-         static_cast<double>(metric.per);
-}
-
 // All but times.
 inline void ExpectSameCounts(const WorkloadReport& one, const WorkloadReport& other) {
   EXPECT_EQ(one.counters, other.counters);

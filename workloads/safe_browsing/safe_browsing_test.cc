@@ -26,7 +26,7 @@ TEST(SafeBrowsing, ListedSitesAreNoticedAndFewOthers) {
             1000 + report.fpr.false_positives + report.counters.at("prefix_collisions"));
   EXPECT_TRUE(theory::FprAgrees(report.fpr.false_positives, report.fpr.queries,
                                 {*report.fpr.expected, *report.fpr.expected_instance_sd}, 1e-9));
-  EXPECT_EQ(ValueOfMetric(MetricOf(report, "sorted_prefixes_bytes")), 4.0 * kKeys);
+  EXPECT_EQ(ValueOfMetric(report, "sorted_prefixes_bytes"), 4.0 * kKeys);
 }
 
 // With 20 bits a clean URL shares its prefix with a listed one with a chance of about
@@ -47,7 +47,7 @@ TEST(SafeBrowsing, PrefixesThatCollideAreCountedApart) {
 TEST(SafeBrowsing, WithoutAFilterEveryVisitIsARequest) {
   SourceOf<AlwaysMaybe> source;
   TestedWorkload tested(*MakeSafeBrowsing(), source, {{"operations", 5000}}, kKeys);
-  EXPECT_EQ(ValueOfMetric(MetricOf(tested.Report(0.9), "server_requests_per_clean_url")), 1);
+  EXPECT_EQ(ValueOfMetric(tested.Report(0.9), "server_requests_per_clean_url"), 1);
   EXPECT_EQ(tested.positives(), 5000u);
 }
 
