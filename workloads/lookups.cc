@@ -56,6 +56,22 @@ LookupIndices MakeLookups(uint64_t n, uint64_t limit, uint64_t lookups, double n
   return stream;
 }
 
+uint64_t LookupsWithoutRepeats(uint64_t lookups, double negative_share, uint64_t present,
+                               uint64_t absent) {
+  const auto fits = [&](uint64_t length) {
+    const auto negatives =
+        static_cast<uint64_t>(std::llround(static_cast<double>(length) * negative_share));
+    return negatives <= absent && length - negatives <= present;
+  };
+  if (fits(lookups)) return lookups;
+  uint64_t low = 1;
+  for (uint64_t high = lookups; low + 1 < high;) {
+    const uint64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 uint64_t DefaultStreamLookups(uint64_t n) {
   return std::clamp<uint64_t>(std::bit_ceil(std::max<uint64_t>(n, 1)), uint64_t{1} << 18,
                               uint64_t{1} << 22);

@@ -23,6 +23,12 @@ struct LookupIndices {
 LookupIndices MakeLookups(uint64_t n, uint64_t limit, uint64_t lookups, double negative_share,
                           uint64_t seed);
 
+// The longest stream, of `lookups` at most, with this share of negatives that asks none of `present`
+// and of `absent` keys twice: a filter errs for the same keys again, so that repeated ones are no
+// further trials of its FPR. At least 1.
+uint64_t LookupsWithoutRepeats(uint64_t lookups, double negative_share, uint64_t present,
+                               uint64_t absent);
+
 // How many lookups a stream needs: at least 2^18, so that no branch predictor learns it, and for
 // large tables as many as there are keys, up to 2^22, so that a pass does not find its lines in the
 // last cache from the pass before.

@@ -68,5 +68,22 @@ TEST(MakeLookups, TheSeedDecides) {
             MakeLookups(100, 1000, 4096, 0.5, 2).indices);
 }
 
+TEST(LookupsWithoutRepeats, AsksNoKeyTwice) {
+  EXPECT_EQ(LookupsWithoutRepeats(1000, 0.5, 500, 500), 1000u);
+  EXPECT_EQ(LookupsWithoutRepeats(1000, 0, 100, 0), 100u);
+  EXPECT_EQ(LookupsWithoutRepeats(1000, 1, 0, 1000), 1000u);
+  EXPECT_EQ(LookupsWithoutRepeats(1000, 1, 0, 0), 1u);
+  for (const double share : {0.0, 0.1, 0.33, 0.5, 0.9, 0.999}) {
+    for (const uint64_t present : {1, 7, 100, 3000}) {
+      const uint64_t length = LookupsWithoutRepeats(5000, share, present, 4000);
+      const LookupIndices stream = MakeLookups(present, present + 4000, length, share, 3);
+      const std::set<uint64_t> distinct(stream.indices.begin(), stream.indices.end());
+      EXPECT_EQ(distinct.size(), length) << share << " of " << present;
+      EXPECT_GT(static_cast<double>(length) + 2,
+                std::min({5000.0, static_cast<double>(present) / (1 - share), 4000 / share}));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace filterbench

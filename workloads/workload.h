@@ -84,7 +84,7 @@ struct WorkloadFilters {
   uint64_t keys = 0;        // sum over the filters
   uint64_t size_bytes = 0;
   std::optional<uint64_t> peak_build_bytes;  // of the largest build
-  double build_ns = 0;                       // of all builds that led to these filters
+  std::optional<double> build_ns;  // of all builds that led to these filters; nothing if not known
   uint64_t builds = 0;
   std::string digest;       // XXH3-64 over the tables in order, 16 hex digits
 };

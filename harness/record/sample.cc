@@ -42,7 +42,10 @@ json FilterToJson(const FilterFacts& filter) {
   if (filter.keys_held) facts["keys_held"] = *filter.keys_held;
   if (!filter.peak_build_bytes) facts["peak_build_bytes_reason"] = "the filter does not say";
   if (!filter.bits_per_key) facts["bits_per_key_reason"] = "there are no keys";
-  if (!filter.build_ns_per_key) facts["build_ns_per_key_reason"] = "there are no keys";
+  if (!filter.build_ns_per_key) {
+    facts["build_ns_per_key_reason"] =
+        filter.bits_per_key ? "the application does not say" : "there are no keys";
+  }
   if (filter.pages) {
     for (const auto& [field, member] : kPageFields) {
       const KnownBytes& known = (*filter.pages).*member;

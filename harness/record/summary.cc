@@ -431,9 +431,9 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
     entry["floor_reason"] = floor.error();
   }
   for (const char* field : {"bits_per_key", "build_ns_per_key"}) {
-    if (group.size_bytes && entry[field].is_null()) {
-      entry[std::string(field) + "_reason"] = "there are no keys";
-    }
+    if (!group.size_bytes || !entry[field].is_null()) continue;
+    entry[std::string(field) + "_reason"] =
+        group.bits_per_key ? "the application does not say" : "there are no keys";
   }
   return entry;
 }

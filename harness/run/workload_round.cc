@@ -126,7 +126,7 @@ class WorkloadRound {
     if (filters.keys != 0) {
       const double keys = static_cast<double>(filters.keys);
       facts.bits_per_key = static_cast<double>(filters.size_bytes) * 8 / keys;
-      facts.build_ns_per_key = filters.build_ns / keys;
+      if (filters.build_ns) facts.build_ns_per_key = *filters.build_ns / keys;
     }
     facts.extra = {{"filters", static_cast<double>(filters.filters)},
                    {"builds", static_cast<double>(filters.builds)}};

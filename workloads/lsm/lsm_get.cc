@@ -129,8 +129,9 @@ class GetState final : public WorkloadState {
                                              uint64_t seed) override {
     const uint64_t keys = store_->keys();
     const uint64_t present = present_.empty() ? keys : present_.size();
-    const uint64_t operations = store_->knobs().operations;
     const double share = negative_share.value_or(0);
+    const uint64_t operations =
+        LookupsWithoutRepeats(store_->knobs().operations, share, present, limit_ - keys);
     const LookupIndices stream =
         MakeLookups(present, present + (limit_ - keys), operations, share, seed);
     if (stream.negatives !=

@@ -137,7 +137,9 @@ class InsertState final : public WorkloadState {
 
   Result<std::unique_ptr<WorkloadRun>> Start(std::optional<double> negative_share,
                                              uint64_t seed) override {
-    const uint64_t operations = store_->knobs().operations;
+    const uint64_t operations =
+        LookupsWithoutRepeats(store_->knobs().operations, negative_share.value_or(0),
+                              store_->keys(), limit_ - store_->keys());
     const double share = negative_share.value_or(0);
     const LookupIndices stream =
         MakeLookups(store_->keys(), limit_, operations, share, seed);

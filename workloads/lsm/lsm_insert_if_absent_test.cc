@@ -45,8 +45,8 @@ TEST(LsmInsertIfAbsent, EveryIterationInsertsTheSameKeys) {
     if (knobs["shape"] != "files") knobs["memtable_keys"] = 100;
     Ready ready(MakeLsmInsertIfAbsent(), knobs, filters);
     const WorkloadReport report = ready.Report(0.25, 5);
-    EXPECT_EQ(report.counters.at("inserted"), 750u) << shape;
-    EXPECT_EQ(report.counters.at("maybe_true"), 2250u) << shape;
+    EXPECT_EQ(report.counters.at("inserted"), 667u) << shape;
+    EXPECT_EQ(report.counters.at("maybe_true"), 2000u) << shape;
     ExpectSameCounts(report, ready.Report(0.25, 5));
   }
 }

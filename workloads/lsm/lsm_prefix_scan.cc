@@ -161,9 +161,10 @@ class ScanState final : public WorkloadState {
 
   Result<std::unique_ptr<WorkloadRun>> Start(std::optional<double> negative_share,
                                              uint64_t seed) override {
-    const uint64_t operations = store_->knobs().operations;
     const double share = negative_share.value_or(0);
     const uint64_t present = prefixes_.size();
+    const uint64_t operations = LookupsWithoutRepeats(store_->knobs().operations, share, present,
+                                                      key_set_.size() - present);
     const LookupIndices stream =
         MakeLookups(present, key_set_.size(), operations, share, seed);
     if (stream.negatives !=

@@ -83,7 +83,8 @@ struct Description {
              "before"},
       Knob<Params, uint32_t>{"optimize_filters_for_hits", &Params::optimize_filters_for_hits, 0, 1,
                              "1: as the option of RocksDB, no filter in the last level"},
-      Knob<Params, uint64_t>{"operations", &Params::operations, 1, 100'000'000, "per iteration"},
+      Knob<Params, uint64_t>{"operations", &Params::operations, 1, 100'000'000,
+                             "per iteration; fewer where a key would be asked twice"},
   };
 };
 using Knobs = Description::Params;
@@ -798,9 +799,10 @@ class GetState final : public WorkloadState {
 
   Result<std::unique_ptr<WorkloadRun>> Start(std::optional<double> negative_share,
                                              uint64_t seed) override {
-    const uint64_t operations = database_->knobs().operations;
     const double share = negative_share.value_or(0);
     const uint64_t present = present_.empty() ? database_->keys() : present_.size();
+    const uint64_t operations = LookupsWithoutRepeats(database_->knobs().operations, share,
+                                                      present, database_->absent_keys());
     const LookupIndices stream =
         MakeLookups(present, present + database_->absent_keys(), operations, share, seed);
     if (stream.negatives !=

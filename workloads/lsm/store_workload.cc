@@ -265,7 +265,7 @@ Result<StoreFacts> FactsOf(const Store& store, uint32_t prefix_bytes) {
         if (!prefixes) return Error{prefixes.error()};
         all.keys += *prefixes;
       }
-      all.build_ns += table->facts().filter_build_ns;
+      all.build_ns = all.build_ns.value_or(0) + table->facts().filter_build_ns;
       if (const auto peak = table->facts().filter_peak_bytes) {
         all.peak_build_bytes = std::max(all.peak_build_bytes.value_or(0), *peak);
       }

@@ -100,7 +100,7 @@ constexpr auto ReadsKnob() {
 template <class Params>
 constexpr auto OperationsKnob() {
   return Knob<Params, uint64_t>{"operations", &Params::operations, 1, 100'000'000,
-                                "per iteration"};
+                                "per iteration; fewer where a key would be asked twice"};
 }
 
 // Why knobs contradict each other or the number of keys; empty if they do not. `has_files`: whether
