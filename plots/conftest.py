@@ -28,7 +28,10 @@ def long_run(tmp_path_factory):
     return load.load_run(testing.write_run(
         tmp_path_factory.mktemp("long") / testing.RUN_NAME,
         points + testing.make_overfilled(filters=testing.OVERFILLED + more, fills=(1.0, 2.0))
-        + testing.make_filled_points(filters=testing.FILTERS + more, keys=1000, fills=(0.5, 1.0)),
+        + testing.make_filled_points(filters=testing.FILTERS + more, keys=1000, fills=(0.5, 1.0))
+        + testing.make_gets(filters=testing.FILTERS + more, engines=("lsm_get", "rocksdb_get"),
+                            files=(1, 20), cases=((1.0, "any"), (0.9, "any"), (0.0, "oldest")),
+                            reads=("direct", "cached"), keys=1000),
         manifest=testing.make_manifest(cpu_brand="Example CPU " * 14)))
 
 

@@ -31,10 +31,11 @@ import tempfile
 from plots import caption, command, tables, tex
 from plots import (block_reads, build_vs_keys, construction, cpu_vs_cpu, double_hashing,
                    fpr_vs_bits, fpr_vs_overfill, load, lookup_vs_negatives, lookup_vs_size,
-                   overhead_vs_fpr, simd_gain, space_vs_speed, speed_vs_load, style, winner_map)
+                   overhead_vs_fpr, read_gain, simd_gain, space_vs_speed, speed_vs_load, style,
+                   winner_map)
 
 # A figure is a module with NAME, TITLE, NEEDS, gaps(run) -> [Gap] and draw(run) -> Figure, and its
-# line here.
+# line here. preference(run), if it has one, is asked before what a run shows.
 FIGURES = (
     fpr_vs_bits,
     overhead_vs_fpr,
@@ -49,6 +50,7 @@ FIGURES = (
     construction,
     block_reads,
     simd_gain,
+    read_gain,
 )
 # Figures of several machines: the same, with the list of runs in place of the run.
 ACROSS = (
@@ -215,7 +217,8 @@ class _Drawing:
         def rank(run):
             with style.on(dataclasses.replace(self.page(), is_sketch=True)):
                 what = shown(entry.draw(run))
-            return (*what, -len(entry.gaps(run)), run.name)
+            prefers = getattr(entry, "preference", lambda run: 0)
+            return (prefers(run), *what, -len(entry.gaps(run)), run.name)
         return max(able, key=rank)
 
     def figure(self, entry, subject, folder, gaps):

@@ -25,8 +25,9 @@ from plots import selection
 SCHEMA_VERSION = 1
 STATUSES = ("ok", "wrong_answers", "crashed", "timed_out", "build_failed", "out_of_memory",
             "invalid", "skipped")
+WORKLOAD = "workload"  # the mode of an application that uses filters
 MODES = ("build", "lookup_batched", "lookup_single", "latency", "lookup_reference", "overfill",
-         "insert")
+         "insert", WORKLOAD)
 _MODES_THAT_FILL = ("overfill", "insert")  # key by key: they always have a fill
 MODES_WITHOUT_LOOKUPS = ("build", *_MODES_THAT_FILL)
 _MODES_OF_THREADS = ("lookup_batched", "lookup_single")
@@ -47,7 +48,11 @@ _POINT_NUMBERS = ["keys", "fill", "keys_held", "negative_share", "rounds", "pass
                   "operations_per_second",
                   "fpr_expected", "fpr_measured", "fpr_low", "fpr_high", "false_positives",
                   "queries"]
-_SAMPLE_NUMBERS = ["bits_per_key", "table_bits", "false_positives", "queries", "fpr_instance_sd",
+# Of points of workloads, besides the columns of all points, `knob.NAME` and `metric.NAME.FIELD`.
+_WORKLOAD_COLUMNS = ["workload", "knobs", "knobs_label", "workload_rounds", "metrics", "counters",
+                     "parts", "phases_ns", "facts"]
+METRIC_FIELDS = ("value", "low", "high", "expected", "certain", "by_chance", "trials", "per")
+_SAMPLE_NUMBERS = ["bits_per_key", "build_ns_per_key", "table_bits", "false_positives", "queries", "fpr_instance_sd",
                    "stream_lookups", "huge_page_bytes", "slot_load"]
 _SAMPLE_COLUMNS = ["run", "sequence", "time_utc", "point_id", "process", "round", "seed", "status",
                    "reason", "ns_per_op", "filter_digest", "answers_digest", *_SAMPLE_NUMBERS]
@@ -91,6 +96,9 @@ class Run:
                                # `fill`, and `keys_held` is the least over the rounds
     pages_and_threads: pandas.DataFrame  # the same for points that choose `pages` or have several
                                # `threads`, filled or not: they stand in neither of the others
+    workloads: pandas.DataFrame  # points of mode `workload` (read_workload says which columns they
+                               # have besides), which stand in none of the others: their times are
+                               # per operation of an application, not per key of a filter
     samples: pandas.DataFrame  # one row per finished sample; ns_per_op: one value per pass;
                                # process: in older runs that of the round
     theory: pandas.DataFrame   # one row per (curve, bits per key); filter None: the bound
@@ -105,6 +113,11 @@ class Run:
     @property
     def frames(self):
         """All points: each stands in one of them."""
+        return *self.filter_frames, self.workloads
+
+    @property
+    def filter_frames(self):
+        """All points of filters by themselves."""
         return self.points, self.filled, self.pages_and_threads
 
 
@@ -126,7 +139,7 @@ def load_run(path):
         summary.child("run").fail(f"is {summary.field('run', str)!r}, manifest.json has {name!r}")
     targets = manifest.object("targets")
     environment = manifest.object("environment")
-    points = _read_points(summary, name)
+    points, workloads = _read_points(summary, name)
     is_filled = points["fill"].notna()
     is_apart = points["pages"].notna() | points["threads"].notna()
     return Run(
@@ -136,7 +149,7 @@ def load_run(path):
         best_target=targets.field("best", str, None), caches=_read_caches(environment),
         points=points[~is_filled & ~is_apart].reset_index(drop=True),
         filled=points[is_filled & ~is_apart].reset_index(drop=True),
-        pages_and_threads=points[is_apart].reset_index(drop=True),
+        pages_and_threads=points[is_apart].reset_index(drop=True), workloads=workloads,
         samples=_read_samples(path, name, notes),
         **_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
         manifest=manifest.value)
@@ -152,6 +165,13 @@ def load_runs(paths):
             raise RunError(run.path, f"is the same run as {seen[key]}: {run.name}")
         seen[key] = run.path
     return runs
+
+
+def without_workloads(run):
+    """The run as if it had measured filters by themselves alone."""
+    samples = run.samples[~run.samples["point_id"].isin(run.workloads["point_id"])]
+    return dataclasses.replace(run, workloads=run.workloads[:0],
+                               samples=samples.reset_index(drop=True))
 
 
 def one_line(text):
@@ -471,7 +491,9 @@ def _read_point(entry, run, machine):
         point.child("fill").fail(f"must be a number in mode {mode}")
     if not math.isnan(row["fill"]):
         row["keys_held"] = min(_whole_numbers(entry, "keys_held"), default=math.nan)
-    if mode not in MODES_WITHOUT_LOOKUPS and math.isnan(row["negative_share"]):
+    if ("workload" in point.value) != (mode == WORKLOAD):
+        point.child("workload").fail(f"must be there in mode {WORKLOAD}, and in no other")
+    if mode not in (*MODES_WITHOUT_LOOKUPS, WORKLOAD) and math.isnan(row["negative_share"]):
         point.child("negative_share").fail(f"must be a number in mode {mode}")
     if status != "ok" and row["reason"] is None:
         entry.child("reason").fail(f"is missing beside status {status!r}")
@@ -498,7 +520,49 @@ def _read_point(entry, run, machine):
         if (row["fpr_measured"] == 0) != (row["false_positives"] == 0):
             fpr.child("measured").fail(f"is {row['fpr_measured']:g} with "
                                        f"{row['false_positives']:g} false positives")
+    if mode == WORKLOAD:
+        row |= read_workload(point.object("workload"), entry.object("workload", optional=True))
     return row, shown
+
+
+def read_workload(asked, found):
+    """The columns of a point's workload: `workload` (its name), `knobs` as canonical JSON, as text and
+    one by one as `knob.NAME`, and what came of it, which a point that failed lacks: the rounds
+    that were added up, `metrics` ({name: {field of METRIC_FIELDS: number}}, also one by one as
+    `metric.NAME.FIELD`; a field that a metric has not is NaN), `counters`, `parts` (None where
+    they differ between rounds), `phases_ns` and `facts` as they stand in the file."""
+    knobs = {name: value for name, value in asked.value.items() if name != "name"}
+    row = {"workload": asked.field("name", str), "knobs": canonical(knobs),
+           "knobs_label": params_label(knobs), "workload_rounds": math.nan, "metrics": {},
+           "counters": {}, "parts": [], "phases_ns": {}, "facts": {}}
+    row |= {f"knob.{name}": value for name, value in knobs.items()}
+    if found is None:
+        return row
+    row["workload_rounds"] = found.field("rounds", int, math.nan, minimum=1)
+    metrics = found.object("metrics")
+    for name in metrics.value:
+        row["metrics"][name] = _read_metric(metrics.object(name))
+        row |= {f"metric.{name}.{field}": value for field, value in row["metrics"][name].items()}
+    for name in ("counters", "phases_ns", "facts"):
+        part = found.object(name, optional=True)
+        row[name] = {} if part is None else part.value
+    row["parts"] = None if found.child("parts").value is None else [
+        part.value for part in found.items("parts")]
+    return row
+
+
+def _read_metric(node):
+    metric = {name: node.field(name, float, math.nan) for name in METRIC_FIELDS}
+    for name in ("certain", "by_chance", "trials", "per"):
+        node.field(name, int, math.nan, minimum=0)
+    # Without trials it is the interval of the rounds' median, which need not hold their mean.
+    for name, bound in (("low", -1), ("high", 1)) if metric["trials"] > 0 else ():
+        if bound * (metric[name] - metric["value"]) < 0:
+            node.child(name).fail(f"{metric[name]:g} lies on the wrong side of value "
+                                  f"{metric['value']:g}")
+    if metric["by_chance"] > metric["trials"]:
+        node.child("by_chance").fail(f"is more than the {metric['trials']:g} trials")
+    return metric
 
 
 def _read_repeatability(entry):
@@ -526,6 +590,7 @@ def _read_repeatability(entry):
 
 
 def _read_points(summary, run):
+    """(the points of filters, those of workloads), each as a frame."""
     machine = summary.field("machine", str)
     rows, all_params, seen = [], [], set()
     for entry in summary.items("points"):
@@ -535,7 +600,30 @@ def _read_points(summary, run):
         seen.add(row["point_id"])
         rows.append(row)
         all_params.append(params)
-    frame = pandas.DataFrame(rows, columns=_POINT_TEXT + _POINT_NUMBERS)
+    # What workloads chose must not make variants of what was measured without them.
+    filters = [i for i, row in enumerate(rows) if row["mode"] != WORKLOAD]
+    points = _frame([rows[i] for i in filters], [all_params[i] for i in filters])
+    if len(filters) == len(rows):
+        return points, _frame([], [], _WORKLOAD_COLUMNS)
+    known = {(row["filter"], row["params"]): row for row in points.to_dict("records")}
+    more = sorted({name for row in rows for name in row if name.startswith(("knob.", "metric."))})
+    workloads = _frame(rows, all_params, _WORKLOAD_COLUMNS + more)
+    workloads = workloads[workloads["mode"] == WORKLOAD].reset_index(drop=True)
+    knobs = [name for name in more if name.startswith("knob.")]
+    workloads[knobs] = pandas.DataFrame(  # as they stand in the file, numbers or text
+        {name: [row.get(name) for row in rows if row["mode"] == WORKLOAD] for name in knobs},
+        dtype=object, index=workloads.index)
+    # A filter is called alike wherever it stands.
+    for column in ("variant", "params_short"):
+        workloads[column] = [
+            known.get((row["filter"], row["params"]), row)[column]
+            for row in workloads.to_dict("records")]
+    return points, workloads
+
+
+def _frame(rows, all_params, more=()):
+    """Points as a frame with all that follows from them together: variants and short parameters."""
+    frame = pandas.DataFrame(rows, columns=_POINT_TEXT + _POINT_NUMBERS + list(more))
     frame[_POINT_NUMBERS] = frame[_POINT_NUMBERS].astype(float)
     frame[_POINT_TEXT] = frame[_POINT_TEXT].astype(object).where(frame[_POINT_TEXT].notna(), None)
     names = sorted({name for params in all_params for name in params})
@@ -596,7 +684,8 @@ def _read_sample(node, run):
     held = node.object("filter", optional=True)
     if held is not None:
         row |= {name: held.field(name, str, None) for name in ("filter_digest", "answers_digest")}
-        row["bits_per_key"] = held.field("bits_per_key", float, math.nan, minimum=0)
+        for name in ("bits_per_key", "build_ns_per_key"):
+            row[name] = held.field(name, float, math.nan, minimum=0)
         extra = held.object("extra", optional=True)
         if extra is not None:  # the size of Bloom filters; of slots, the part that is in use
             row["table_bits"] = extra.field("bits", float, math.nan, minimum=0)

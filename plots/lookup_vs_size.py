@@ -50,7 +50,7 @@ def gaps(run):
     _, left_out = _series(selection.best_target(points, run.best_target))
     if left_out:
         found.append(selection.Gap(f"only one key count of {', '.join(left_out)}", REMEDY))
-    for name in sorted(set(selection.BASELINES) - set(points["filter"])):
+    for name in sorted(set(selection.FLOORS) - set(points["filter"])):
         found.append(selection.Gap(f"the floor line {name} is missing",
                                    f"add {name} to the filters of the spec"))
     latency = _select(run, "latency")

@@ -40,7 +40,7 @@ class Machine:
 
     def __init__(self, run):
         self.run, self.name = run, run.machine
-        frames = [frame for frame in run.frames if len(frame)]
+        frames = [frame for frame in run.filter_frames if len(frame)]
         self.points = pandas.concat(frames, ignore_index=True) if frames else run.points
         rows = self.points.to_dict("records")
         self.rows = rows

@@ -23,7 +23,10 @@ from typing import NamedTuple
 import numpy
 import pandas
 
-BASELINES = ("hash_only", "touch_lines")
+FLOORS = ("hash_only", "touch_lines")  # the machine's
+# always_maybe is a workload without filters.
+ALWAYS_MAYBE = "always_maybe"
+BASELINES = (*FLOORS, ALWAYS_MAYBE)
 REPRESENTATIVE_BITS_PER_KEY = 10.0
 MAX_VARIANTS = 3
 SIZE_PARAMETERS = ("bits_per_key", "fpr")  # the two ways to ask for a size

@@ -188,6 +188,7 @@ _KNOWN = {
     "cuckoo": ("#CC79A7", "v"),
     "hash_only": ("#8a8a8a", "None"),
     "touch_lines": ("#222222", "None"),
+    "always_maybe": ("#8a8a8a", "|"),
 }
 # For all others: what remains of Okabe and Ito, then colours after Paul Tol's "muted" and
 # ColorBrewer's "Dark2" that differ from those above; the darkest are lighter than there, since they
@@ -211,7 +212,7 @@ _DASHES = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.5, 1.2, 1.5)))
 _FILLS = (("full", "open", "left", "right"), ("bottom", "top"))
 
 
-_BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))),
+_BASELINE_STYLES = {"hash_only": ("-", (0, (6, 2))), "always_maybe": ((0, (1, 2)),),
                     "touch_lines": ((0, (6, 2)), (0, (2, 1.5)), (0, (6, 1.5, 1, 1.5)), "-")}
 
 
@@ -257,6 +258,16 @@ def series_looks(points):
                 linestyle = _BASELINE_STYLES[name][index % len(_BASELINE_STYLES[name])]
             looks[name, variant] = by_filter[name]._replace(linestyle=linestyle, fill=fill)
     return looks
+
+
+_ENGINE_FILLS = ((None, "top", "bottom"), (None, "left", "right"))
+
+
+def engine_look(look, place):
+    """The look of a filter inside of one of several applications by its place among them: the first
+    has the filter's own, the others fill its marker otherwise."""
+    turn = look.fill in _FILLS[1]
+    return look._replace(fill=_ENGINE_FILLS[turn][place] or look.fill)
 
 
 # Stars of the same nominal size look smaller, diamonds larger.

@@ -3,15 +3,17 @@
 headline     what plots.headline prints: one row per key count, filter and parameters (longtable, since
              it may be longer than a page)
 filters      space, FPR and speed by filter at KEYS keys, with the intervals of times
+workloads    what applications of filters came to: their main numbers with intervals and expectation
+break_even   what filters of a store cost to build and save its gets, and ribbon against Bloom
 machine      machine, caches, compiler, commit, spec, processes and rounds of all runs
 
 The LaTeX files hold the bare table, for \\input into a table environment (headline.tex as it is);
-packages: booktabs, and longtable for headline.tex. Every number is taken from the files of the run.
+packages: booktabs, and longtable for the long ones (headline, workloads, break_even). Every number is taken from the files of the run.
 """
 
 import math
 
-from plots import caption, headline, load, selection, tex
+from plots import caption, gets, headline, load, ratios, selection, tex
 
 KEYS = 1_000_000
 _UNKNOWN = "unknown"
@@ -219,4 +221,212 @@ class _Machine(_Table):
             {f"{100 * value:g} %" for frame in points for value in frame["confidence"].dropna()}))
 
 
-TABLES = (_Headline(), _Filters(), _Machine())
+_MOST_VALUES = 3   # of a knob that has many, the ends and those between
+_MOST_METRICS = 3
+_REPRESENTATIVE = ("Parameters nearest to "
+                   f"{selection.REPRESENTATIVE_BITS_PER_KEY:g} bits per key")
+
+
+def _knobs(points):
+    """(the knobs that take several values among the points of one workload, those that are alike)"""
+    names = [name for name in points.columns if name.startswith("knob.") and points[name].notna().any()]
+    varying = [name for name in names if points[name].nunique() > 1]
+    return varying, [name for name in names if name not in varying]
+
+
+def _of_few_values(points):
+    """Of knobs with many values the points of a few; so that a table is no list of all points."""
+    for name in _knobs(points)[0]:
+        values = points[name].unique()
+        if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+            points = points[points[name].isin(selection.spread(values, _MOST_VALUES))]
+    return points
+
+
+def _case(row, varying):
+    """What tells the points of one filter in one workload apart, as text."""
+    parts = [f"{name.removeprefix('knob.')}={selection.value_label(row[name])}" for name in varying
+             if row[name] is not None and row[name] == row[name]]
+    if not math.isnan(row["negative_share"]):
+        parts.append(f"{100 * row['negative_share']:g} % absent")
+    return ", ".join(parts)
+
+
+class _OfWorkloads(_Table):
+    environment = "longtable"
+
+    def _cases(self, run):
+        raise NotImplementedError
+
+    def notes(self, chosen):
+        alike = []
+        for name, points in self._cases(chosen):
+            same = [f"{knob.removeprefix('knob.')}={selection.value_label(points[knob].iloc[0])}"
+                    for knob in _knobs(points)[1]]
+            alike += [f"{name}: {', '.join(same)}"] if same else []
+        return [*alike, *self.sentences(chosen)]
+
+    def group(self, row):
+        return row["group"]
+
+
+class _Workloads(_OfWorkloads):
+    NAME = "workloads"
+    TITLE = "Applications that use filters"
+    NEEDS = "points of workloads"
+    text_columns = ("workload", "case", "filter", "params", "metric")
+    columns = ("workload", "case", "filter", "params", "bits/key", "metric", "measured", "expected",
+               "ns/operation")
+
+    def _cases(self, run):
+        points = selection.best_target(selection.ok(selection.plain_keys(run.workloads)),
+                                       run.best_target)
+        for name, own in points.groupby("workload"):
+            filters = selection.filters_only(own)
+            if len(filters):
+                filters = selection.representatives(filters)
+            keep = filters.index.union(selection.baselines_only(own).index)
+            yield name, _of_few_values(own.loc[keep])
+
+    @staticmethod
+    def _metrics(row):
+        metrics = row["metrics"]
+        if gets.BLOCK_READS in metrics:
+            return [gets.BLOCK_READS]
+        return sorted(metrics, key=lambda name: not metrics[name]["trials"] > 0)[:_MOST_METRICS]
+
+    def rows(self, run):
+        found = []
+        for name, points in self._cases(run):
+            varying = _knobs(points)[0]
+            for row in points.sort_values(["filter", "params", *varying, "negative_share"],
+                                          kind="stable").to_dict("records"):
+                for metric in self._metrics(row):
+                    value = row["metrics"][metric]
+                    found.append({
+                        "group": name, "workload": name, "case": _case(row, varying),
+                        "filter": row["filter"], "params": row["params_short"],
+                        "bits/key": headline.number(row["bits_per_key"]), "metric": metric,
+                        "measured": str(ratios.Measured(value["value"], value["low"],
+                                                        value["high"])),
+                        "expected": headline.number(value["expected"]),
+                        "ns/operation": str(ratios.time(row))})
+        return found
+
+    def gaps(self, run):
+        if self.rows(run):
+            return []
+        return [selection.Gap("the run has no points of workloads",
+                              "run a spec with a workload, such as lsm", fatal=True)]
+
+    def sentences(self, chosen):
+        del chosen
+        return [f"{_REPRESENTATIVE}; of a knob with many values the ends and one between. Intervals "
+                "in brackets: of ratios with chance in them 95 %, Clopper-Pearson; else over the "
+                "rounds.",
+                "expected: from the filters' own formulas, at the counts of the run; - where there "
+                "is none."]
+
+
+class _BreakEven(_OfWorkloads):
+    NAME = "break_even"
+    TITLE = "What filters of a store cost and save"
+    NEEDS = (f"points of the workload {gets.OWN} of shape files with negative_share 1, of filters "
+             f"and of {selection.ALWAYS_MAYBE}")
+    text_columns = ("case", "filter", "params")
+    columns = ("case", "filter", "params", "bits/key", "FPR", "build ns/key", "ns/get",
+               "x without", "break-even gets", "KiB saved", "build ns/key more", "ns/get more",
+               "MiB per CPU s")
+
+    def _cases(self, run):
+        points = gets.seeks(gets.of_files(gets.gets(run)), "absent")
+        points = selection.filters_only(points[points["workload"] == gets.OWN])
+        if len(points):
+            yield gets.OWN, _of_few_values(points)
+
+    def _rows(self, run):
+        """(rows, reasons)"""
+        reads, reasons, found = gets.Reads(run), _Reasons(), []
+        for _, points in self._cases(run):
+            varying = _knobs(points)[0]
+            for row in points.sort_values([*varying, "filter", "bits_per_key"],
+                                          kind="stable").to_dict("records"):
+                case = _case(row, varying)
+                cells = {"group": case, "case": case, "filter": row["filter"],
+                         "params": row["params_short"],
+                         "bits/key": headline.number(row["bits_per_key"]),
+                         "FPR": _rate(row),
+                         "build ns/key": reasons.text(reads.build_ns_per_key, row),
+                         "ns/get": str(ratios.time(row)),
+                         "x without": reasons.text(reads.gain, row),
+                         "break-even gets": reasons.text(
+                             lambda row: _count(reads.break_even_gets(row)), row)}
+                if row["filter"] in gets.RIBBONS:
+                    cells |= self._exchange(reads, reasons, row)
+                found.append({column: "" for column in self.columns} | cells)
+        return found, reasons
+
+    @staticmethod
+    def _exchange(reads, reasons, row):
+        def cell(make):
+            return reasons.text(lambda: make(reads.bloom_exchange(row)))
+
+        def rate(exchange):
+            return headline.number(gets.bytes_per_cpu_second(
+                exchange.bytes_saved, row["keys"], exchange.build_ns_more) / 2**20)
+        return {"KiB saved": cell(lambda found: headline.number(found.bytes_saved / 1024)),
+                "build ns/key more": cell(lambda found: headline.number(found.build_ns_more)),
+                "ns/get more": cell(lambda found: headline.number(found.get_ns_more)),
+                "MiB per CPU s": cell(rate)}
+
+    def rows(self, run):
+        return self._rows(run)[0]
+
+    def gaps(self, run):
+        if not self.rows(run):
+            return [selection.Gap(f"no gets of absent keys of {gets.OWN} with shape files",
+                                  "run a spec with them, such as lsm", fatal=True)]
+        return []
+
+    def sentences(self, chosen):
+        bloom = gets.bloom_of(gets.Reads(chosen).rows)[0]
+        return ["All keys absent. x without: how many times as long a get takes without filters. "
+                "break-even gets: gets of absent keys after which the filters have paid their "
+                "building; each file's own, if all are alike. build ns/key: the median, from the "
+                "least to the greatest of the builds.",
+                f"Ribbon against Bloom ({bloom or 'none was measured'}) at the ribbon's FPR, "
+                "interpolated between measured Bloom filters: memory saved, and what building and "
+                "gets take more. MiB per CPU s: memory saved over the CPU time that building takes "
+                "more; filters held for T seconds buy T times as many MiB seconds.",
+                *self._rows(chosen)[1].lines()]
+
+
+class _Reasons(ratios.Reasons):
+    def text(self, value, *arguments):
+        return super().text(value, *arguments).replace("- [", "n/a [", 1)
+
+    def lines(self):
+        return [line.removeprefix("- ") + "." for line in super().lines()]
+
+
+def _rate(row):
+    if row["fpr_measured"] == 0:
+        return f"< {headline.number(300 / row['queries'])} %"
+    return "-" if math.isnan(row["fpr_measured"]) else (
+        f"{headline.number(100 * row['fpr_measured'])} %")
+
+
+def _count(value):
+    """A number of gets with its interval, which may have no end."""
+    def end(number):
+        return "no end" if math.isinf(number) else headline.number(number)
+    if not value.has_interval():
+        return headline.number(value.value)
+    return f"{headline.number(value.value)} [{end(value.low)}, {end(value.high)}]"
+
+
+TABLES = (_Headline(), _Filters(), _Workloads(), _BreakEven(), _Machine())
+
+
+def by_name(name):
+    return next(table for table in TABLES if table.NAME == name)

@@ -186,6 +186,7 @@ def test_the_front_and_the_bound_of_figure_5(drawn):
     ("double_hashing", {"bits_per_key": (8,)}, "several sizes"),
     ("space_vs_speed", {"bits_per_key": (4,), "filters": ("classic_bloom",)}, "near an FPR"),
     ("speed_vs_load", {}, "two loads"),
+    ("read_gain", {}, "the same gets without filters"),
 ])
 def test_missing_data_is_said_with_how_to_measure_it(module, points, lack, make_run):
     module, = (m for m in draw.FIGURES if m.NAME == module)

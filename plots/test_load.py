@@ -4,10 +4,10 @@ import math
 import pathlib
 import re
 
-import jsonschema
 import pytest
 
 from plots import load, testing
+from scripts import keep
 
 
 def _edit(path, name, change):
@@ -31,7 +31,7 @@ def _line_of(path, name, text, occurrence=0):
 def test_a_point_becomes_one_flat_row(tiny_run_path):
     run = load.load_run(tiny_run_path)
     entries = json.loads((tiny_run_path / "summary.json").read_text())["points"]
-    assert len(run.points) + len(run.filled) == len(entries)
+    assert len(run.points) + len(run.filled) + len(run.workloads) == len(entries)
     assert run.notes == [] and run.complete
     assert run.cpu_brand == "Example CPU 9000 @ 3.00GHz" and run.best_target == "avx2"
     assert [(c.level, c.size_bytes) for c in run.caches][:1] == [(1, 32768)]
@@ -297,17 +297,14 @@ _SCHEMAS = pathlib.Path(__file__).resolve().parent.parent / "results" / "schema"
 @pytest.mark.skipif(not _SCHEMAS.is_dir(), reason="needs results/schema")
 def test_the_runs_of_these_tests_obey_the_schemas(full_run_path):
     """A loader tested with files that no program writes would prove nothing."""
-    schemas = [json.loads(file.read_text()) for file in _SCHEMAS.glob("*.json")]
-    store = {schema["$id"]: schema for schema in schemas if "$id" in schema}
+    validators = keep.validators()
     documents = [json.loads((full_run_path / f"{kind}.json").read_text())
                  for kind in ("manifest", "summary", "theory")]
     lines = (full_run_path / "samples.jsonl").read_text().splitlines()
     for document in [*documents, *map(json.loads, lines[::97])]:
         kind, version = document["schema"].split("/")[1:]
-        schema = store[f"urn:filterbench:{kind}:{version}"]
-        jsonschema.Draft202012Validator(
-            schema, resolver=jsonschema.RefResolver.from_schema(schema, store=store)).validate(
-                document)
+        assert validators[kind].schema["$id"] == f"urn:filterbench:{kind}:{version}"
+        validators[kind].validate(document)
 
 
 def test_a_run_without_complete_is_reported(tiny_run_path):

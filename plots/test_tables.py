@@ -4,12 +4,13 @@ import pytest
 
 from plots import headline, load, tables, testing
 
-HEADLINE, FILTERS, MACHINE = tables.TABLES
+HEADLINE, FILTERS, WORKLOADS, BREAK_EVEN, MACHINE = tables.TABLES
 
 
 @pytest.fixture
 def run(make_run):
-    return make_run(testing.make_points(keys=(1000, tables.KEYS), failing=False))
+    return make_run(testing.make_points(keys=(1000, tables.KEYS), failing=False)
+                    + testing.workload_points())
 
 
 def _tex_rows(text):
@@ -74,3 +75,39 @@ def test_what_is_unknown_is_said(make_run):
                                     "hypervisor")} == {"unknown"}
     assert rows["passes per point"] == "15" and rows["processes per point"] == "1"
     assert rows["commit"] == "0123456789ab"
+
+
+def test_workloads_have_their_main_number_and_what_was_expected(make_run):
+    points = testing.make_gets(filters=("cuckoo",), files=(1, 2, 4, 7, 20), keys=1000)
+    rows = WORKLOADS.rows(make_run(points + testing.make_uses(filters=("cuckoo",))))
+    # Of five numbers of files the ends and the middle, of absent and of present keys.
+    assert [row["case"] for row in rows if row["workload"] == "lsm_get"
+            and row["filter"] == "cuckoo"] == [
+                f"files={files}, present_keys={which}, {share} % absent" for files in (1, 4, 20)
+                for which, share in (("any", 100), ("oldest", 0))]
+    entry, = (e for e in points if e["point"]["workload"]["files"] == 20
+              and e["point"]["negative_share"] == 1 and e["point"]["filter"] == "cuckoo")
+    metric = entry["workload"]["metrics"]["block_reads_per_get"]
+    row, = (row for row in rows if row["filter"] == "cuckoo"
+            and row["case"].startswith("files=20, present_keys=any"))
+    assert row["measured"] == "{} [{}, {}]".format(*(headline.number(metric[name]) for name in (
+        "value", "low", "high")))
+    assert row["expected"] == headline.number(metric["expected"])
+    other = {row["metric"]: row for row in rows if row["workload"] == "cdn_admission"}
+    assert other["byte_hit_ratio"]["measured"] == "0.610"
+    assert other["byte_hit_ratio"]["expected"] == "-"
+    assert other["disk_writes_saved"]["measured"] == "0.740 [0.730, 0.750]"
+
+
+def test_what_data_lack_has_its_reason(make_run):
+    points = testing.make_gets(filters=("ribbon",), files=(7,), baseline=False)
+    run = make_run(points)
+    row = BREAK_EVEN.rows(run)[0]
+    assert row["x without"] == row["break-even gets"] == "n/a [1]" and row["KiB saved"] == "n/a [2]"
+    notes = BREAK_EVEN.notes(run)
+    assert "[1] no always_maybe with the same knobs." in notes
+    assert any(note.startswith("[2] none of rocksdb_bloom") for note in notes)
+    gap, = BREAK_EVEN.gaps(make_run(testing.make_uses()))
+    assert gap.fatal and "lsm_get" in gap.lack
+    gap, = WORKLOADS.gaps(make_run(testing.tiny_points()))
+    assert gap.fatal and "workload" in gap.remedy

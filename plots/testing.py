@@ -9,14 +9,17 @@ falls exponentially): they are nobody's theory and nobody's measurement.
 import argparse
 import copy
 import hashlib
+import itertools
 import json
 import math
 import pathlib
 
 import numpy
+from scipy import stats
 
 FILTERS = ("classic_bloom", "km_bloom", "blocked_bloom", "ribbon", "cuckoo")
 BASELINES = ("hash_only", "touch_lines")
+ALWAYS_MAYBE = "always_maybe"
 RUN_NAME = "20261130T152001Z-0123456789ab-89abcdef"
 MACHINE = "example-cpu-0a1b2c3d"
 CACHES = ((1, "data", 32 << 10), (1, "instruction", 32 << 10), (2, "unified", 512 << 10),
@@ -52,7 +55,7 @@ def _params(name, bits_per_key):
         return [{"fingerprint_bits": str(bits), "load": 0.95}]
     if name == "touch_lines":
         return [{"bits_per_key": bits_per_key, "lines": lines} for lines in (1, 2)]
-    if name == "hash_only":
+    if name in ("hash_only", ALWAYS_MAYBE):
         return [{}]
     return [{"bits_per_key": bits_per_key}]
 
@@ -277,9 +280,127 @@ def small_tables(keys=(1000, 2000)):
                        failing=False)
 
 
+_ENGINES = {"lsm_get": "own store", "rocksdb_get": "rocksdb 7.8.3", "leveldb_get": "leveldb 1.23"}
+_BLOCK_NS = {"direct": 90_000.0, "cached": 1_500.0}
+
+
+def make_metric(certain=0, by_chance=0, trials=0, per=1, expected=None):
+    """A metric that is a ratio, as the program writes it."""
+    metric = {"certain": certain, "by_chance": by_chance, "trials": trials, "per": per,
+              "value": (certain + by_chance) / per}
+    if expected is None:
+        metric |= {"expected": None, "expected_reason": "the filters have no closed form"}
+    else:
+        metric |= {"expected_by_chance": expected, "expected": (certain + expected) / per}
+    if not trials:
+        return metric | {"low": None, "high": None, "confidence": None,
+                         "interval_reason": "there is no chance in it to count"}
+    low = stats.beta.ppf(0.025, by_chance, trials - by_chance + 1) if by_chance else 0.0
+    high = stats.beta.ppf(0.975, by_chance + 1, trials - by_chance) if by_chance < trials else 1.0
+    return metric | {"low": (certain + low * trials) / per, "high": (certain + high * trials) / per,
+                     "confidence": 0.95}
+
+
+def make_workload_point(name, params, keys, workload, knobs, *, share=None, metrics=None, ns=1000.0,
+                        fpr=None, queries=0, false_positives=0, counters=None, parts=(),
+                        phases_ns=None, facts=None, bits=10.0, build_ns=None, status="ok",
+                        reason=None, target="avx2"):
+    """One entry of summary.json of a point in mode `workload`."""
+    entry = make_point(name, params, keys, "workload", share, target,
+                       ns=ns if status == "ok" else None, bits=bits,
+                       fpr=fpr if queries else None, queries=queries,
+                       false_positives=false_positives, status=status, reason=reason,
+                       build_ns=build_ns)
+    entry["point"]["workload"] = {"name": workload} | knobs
+    entry["point_id"] = _identity(entry["point"])
+    entry.pop("build_attempts", None)
+    entry["floor_reason"] = "a workload has no floor"
+    if bits == 0:
+        entry["size_bytes"] = 0
+    if status == "ok":
+        entry["workload"] = {"rounds": 3, "metrics": metrics or {}, "counters": counters or {},
+                             "parts": list(parts), "phases_ns": phases_ns or {},
+                             "facts": facts or {}}
+    return entry
+
+
+def make_gets(filters=FILTERS, engines=("lsm_get",), bits_per_key=(10,), files=(1, 7, 20),
+              cases=((1.0, "any"), (0.0, "oldest")), reads=("cached",), keys=40_000, gets=20_000,
+              seed=4, target="avx2", baseline=True):
+    """Entries of summary.json for point reads of stores of shape `files`; `cases` are (share of
+    negatives, which present keys)."""
+    random = numpy.random.default_rng(seed)
+    points = []
+    for engine, name, bits_asked in itertools.product(
+            engines, (*filters, *([ALWAYS_MAYBE] if baseline else [])), bits_per_key):
+        for params in _params(name, float(bits_asked)):
+            bits, fpr = (0.0, 1.0) if name == ALWAYS_MAYBE else _bits_and_fpr(name, params, keys)
+            for n, (share, present), kind in itertools.product(files, cases, reads):
+                absent = round(share * gets)
+                found = gets - absent
+                # A present key of the oldest file is asked of all others first; of any, of half.
+                trials = absent * n + round(found * (n - 1) * (1 if present == "oldest" else 0.5))
+                by_chance = int(random.binomial(trials, fpr))
+                expected = None if name == ALWAYS_MAYBE else trials * fpr
+                reads_per_get = (found + by_chance) / gets
+                build = _BUILD_NS.get(name, 20.0)
+                points.append(make_workload_point(
+                    name, params, keys, engine,
+                    {"shape": "files", "files": n, "value_bytes": 100, "present_keys": present,
+                     "reads": kind, "operations": gets},
+                    share=share, bits=bits, fpr=fpr, queries=trials, false_positives=by_chance,
+                    build_ns=None if name == ALWAYS_MAYBE else build, target=target,
+                    ns=(400 + 25 * n + _BLOCK_NS[kind] * reads_per_get)
+                    * math.exp(random.normal(0, 0.02)),
+                    metrics={"block_reads_per_get": make_metric(found, by_chance, trials, gets,
+                                                                expected),
+                             "filter_bytes": {"value": bits * keys / 8}},
+                    counters={"gets": gets, "candidates": trials + found, "maybe_true": found,
+                              "maybe_false": by_chance, "filter_negatives": trials - by_chance},
+                    parts=[{"level": 0, "run": run, "candidates": gets} for run in range(n)],
+                    phases_ns={"memtable": 20.0, "filter": 25.0 * n, "index": 50.0,
+                               "block": _BLOCK_NS[kind] * reads_per_get},
+                    facts={"reads": kind, "engine": _ENGINES[engine]}))
+    return list({entry["point_id"]: entry for entry in points}.values())
+
+
+def make_uses(filters=("blocked_bloom", "cuckoo"), keys=100_000, seed=5):
+    """Entries of summary.json for two of the other uses of filters."""
+    random = numpy.random.default_rng(seed)
+    points = []
+    for name in filters:
+        for params in _params(name, 10.0):
+            fpr = _bits_and_fpr(name, params, keys)[1]
+            asked = int(random.binomial(100_000, fpr))
+            points.append(make_workload_point(
+                name, params, keys, "safe_browsing", {"urls": 100_000}, ns=80.0, fpr=fpr,
+                queries=100_000, false_positives=asked,
+                metrics={"server_asks_per_url": make_metric(0, asked, 100_000, 100_000,
+                                                            100_000 * fpr)}))
+            points.append(make_workload_point(
+                name, params, keys, "cdn_admission", {"zipf": 0.9}, ns=120.0,
+                metrics={"byte_hit_ratio": make_metric(61_000, 0, 0, 100_000),
+                         "disk_writes_saved": {"value": 0.74, "low": 0.73, "high": 0.75,
+                                               "confidence": 0.95}}))
+    return points
+
+
+def workload_points(filters=FILTERS, files=(1, 7, 20)):
+    """What every figure and table of workloads is drawn from."""
+    points = make_gets(filters, bits_per_key=(4, 10, 16), files=files) + make_gets(
+        filters, engines=("lsm_get", "rocksdb_get", "leveldb_get"), files=files[-1:],
+        cases=((1.0, "any"), (0.9, "any")), reads=("direct", "cached"), seed=6) + make_uses()
+    return list({entry["point_id"]: entry for entry in points}.values())
+
+
 def full_points():
-    """What every figure is drawn from: two more modes at two key counts, and filters filled beyond
-    what they were made for."""
+    """What every figure is drawn from: two more modes at two key counts, filters filled beyond
+    what they were made for, and workloads."""
+    return filter_points() + workload_points()
+
+
+def filter_points():
+    """full_points() without those of workloads."""
     return make_points() + make_points(
         bits_per_key=(8, 10, 12), keys=(10_000, 1_000_000), shares=(1.0,), failing=False,
         modes=("latency", "lookup_reference"), seed=3) + make_overfilled() + make_filled_points(
@@ -452,7 +573,7 @@ def write_run(directory, points, *, manifest=None, theory=None, complete=True, i
                            "machine": manifest["machine"], "spec": "synthetic", "points": points})
     write("theory.json", theory or make_theory(
         [n for n in dict.fromkeys(p["point"]["filter"] for p in points if "fill" not in p["point"])
-         if n not in BASELINES]))
+         if n not in (*BASELINES, ALWAYS_MAYBE)]))
     with open(directory / "samples.jsonl", "w", encoding="utf-8") as file:
         for sample in make_samples(points) if samples is None else samples:
             file.write(json.dumps(sample, ensure_ascii=False) + "\n")
@@ -472,7 +593,9 @@ def smallest_points():
     """The least that every figure can be drawn from."""
     return tiny_points() + make_overfilled(
         filters=("blocked_bloom",), keys=1000, fills=(1.0, 2.0)) + make_filled_points(
-            filters=("blocked_bloom", "cuckoo"), keys=1000, fills=(0.5, 1.0))
+            filters=("blocked_bloom", "cuckoo"), keys=1000, fills=(0.5, 1.0)) + make_gets(
+                filters=("blocked_bloom", "cuckoo"), files=(7,),
+                cases=((1.0, "any"), (0.0, "oldest")), keys=1000)
 
 
 def main():

@@ -58,8 +58,14 @@ def describe(row):
     params = json.loads(row["params"])
     shown = ", ".join(f"{name}={selection.value_label(value)}"
                       for name, value in sorted(params.items()))
+    what = row["mode"] if row["mode"] != load.WORKLOAD else workload(row)
     return load.one_line(f"{row['filter']} {{{shown}}} {row['keys']:.0f}{keys} keys{fill}, "
-                         f"{row['mode']}{share}{hashing}{extra}, {row['target']}")
+                         f"{what}{share}{hashing}{extra}, {row['target']}")
+
+
+def workload(row):
+    """The workload of a point with its knobs, as text."""
+    return f"{row['workload']} {{{row['knobs_label']}}}"
 
 
 def more(row):
@@ -107,8 +113,15 @@ def match(runs_a, runs_b):
 def _mode(row):
     """The mode, with what else makes the machine's speed another one."""
     point = json.loads(row["question"])
+    if row["mode"] == load.WORKLOAD:
+        return f"{workload(row)}, negative_share {row['negative_share']:g}"
     return "".join([row["mode"], *(f", {name} {point[name]}" for name in ("pages", "threads")
                                    if point.get(name) is not None)])
+
+
+def _of_workload(point):
+    """The workload of a point that is on both sides, or None."""
+    return point.row["workload"] if point.row["mode"] == load.WORKLOAD else None
 
 
 def _level(size_bytes, caches):
@@ -116,9 +129,13 @@ def _level(size_bytes, caches):
     return 0 if math.isnan(size_bytes) else sum(size_bytes > size for size in sizes)
 
 
+def _unit(runs_a, runs_b):
+    return "run" if min(len(runs_a), len(runs_b)) >= 2 else "process"
+
+
 def time_table(points, runs_a, runs_b):
     """(y, is_b, rows, unit) for regression.compare_times."""
-    unit = "run" if min(len(runs_a), len(runs_b)) >= 2 else "process"
+    unit = _unit(runs_a, runs_b)
     nested = collections.defaultdict(list)  # (point, side, run, process) -> [passes of a build]
     for index, point in enumerate(points):
         for side in (0, 1):
@@ -140,8 +157,10 @@ def time_table(points, runs_a, runs_b):
                           for c in columns] for line in y]).reshape(len(points), len(runs))
         is_b = numpy.array([side for side, _ in runs], bool)
     rows = [regression.Row(filter=point.row["filter"], mode=_mode(point.row),
-                           cache_level=_level(point.row["size_bytes"], runs_a[0].caches),
-                           is_baseline=point.row["filter"] in selection.BASELINES,
+                           cache_level=0 if _of_workload(point) else _level(
+                               point.row["size_bytes"], runs_a[0].caches),
+                           is_baseline=(point.row["filter"] in selection.BASELINES
+                                        and not _of_workload(point)),
                            builds=point.row["mode"] in load.MODES_WITHOUT_LOOKUPS) for point in points]
     return y, is_b, rows, unit
 
@@ -153,7 +172,8 @@ def builds_of(points):
     for point in points:
         question = json.loads(point.key[0])
         filter_ = json.dumps({name: question.get(name) for name in (
-            "filter", "preset", "params", "keys", "key_set", "fill", "hashing", "pages")},
+            "filter", "preset", "params", "keys", "key_set", "fill", "hashing", "pages",
+            "workload")},
             sort_keys=True)
         entry = grouped.setdefault(filter_, (point, ({}, {})))
         for side in (0, 1):
@@ -254,10 +274,21 @@ def compare(runs_a, runs_b, limits=regression.Limits()):
         remarks.append(f"{filter_}: {count} points had huge pages on one side only")
 
     both_ok = [point for point in points if point.status == ("ok", "ok")]
+    findings = []
+    # What an application's operations take says nothing about lookups, nor those of one application
+    # about another's: neither how far times scatter nor how fast the machine was.
+    for name in sorted({_of_workload(point) for point in both_ok} - {None}):
+        own = [point for point in both_ok if _of_workload(point) == name]
+        of_workload = regression.compare_times(*time_table(own, runs_a, runs_b)[:3], limits,
+                                               _unit(runs_a, runs_b))
+        findings += [(point, "ns", finding) for point, finding in zip(own, of_workload.findings)]
+        findings += [(f"{filter_} in {name}", "ns", finding)
+                     for filter_, finding in of_workload.filters.items()]
+    both_ok = [point for point in both_ok if _of_workload(point) is None]
     y, is_b, rows, unit = time_table(both_ok, runs_a, runs_b)
     times = regression.compare_times(y, is_b, rows, limits, unit)
-    findings = [(point, "ns", finding) for point, finding in zip(both_ok, times.findings)]
-    findings += [(filter_, "ns", finding) for filter_, finding in times.filters.items()]
+    findings = [(point, "ns", finding) for point, finding in zip(both_ok, times.findings)] + [
+        (filter_, "ns", finding) for filter_, finding in times.filters.items()] + findings
     if unit == "run" and (whole := regression.whole_shift(y, is_b, rows, limits)):
         findings.append((None, "ns", whole))
     for point, a, b in builds_of(points):

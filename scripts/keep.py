@@ -31,6 +31,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import urllib.parse
 
 import jsonschema
 
@@ -63,22 +64,32 @@ class Unfit(Exception):
 
 # --- Schemas ---
 
-def _validators():
-    schemas = {path.stem: json.loads(path.read_text(encoding="utf-8"))
-               for path in sorted(SCHEMAS.glob("*.json"))}
+def _join(base, reference):
+    """Python joins no URN and fragment: "#/$defs/x" would be looked for in the schema that is
+    checked, not in the one that says so."""
+    if reference.startswith("#"):
+        return urllib.parse.urldefrag(base).url + reference
+    return urllib.parse.urljoin(base, reference)
+
+
+def validators(schemas=None):
+    """{name: validator} of `schemas`, {name: schema}; by default of those in results/schema."""
+    if schemas is None:
+        schemas = {path.stem: json.loads(path.read_text(encoding="utf-8"))
+                   for path in sorted(SCHEMAS.glob("*.json"))}
     store = {schema["$id"]: schema for schema in schemas.values()}
     return {name: jsonschema.Draft202012Validator(schema, resolver=jsonschema.RefResolver(
-        schema["$id"], schema, store)) for name, schema in schemas.items()}
+        schema["$id"], schema, store, urljoin_cache=_join)) for name, schema in schemas.items()}
 
 
 def schema_errors(path, most_samples=None):
     """What in the files of the run `path` breaks its schema, with file, line of samples and field.
     `most_samples`: no more samples than these, at even steps, since they are many and alike."""
-    validators = _validators()
+    by_name = validators()
     errors = []
 
     def check(place, schema, text):
-        for error in validators[schema].iter_errors(json.loads(text)):
+        for error in by_name[schema].iter_errors(json.loads(text)):
             errors.append(f"{place}: {error.json_path}: {error.message[:200]}")
 
     for name, schema in DOCUMENTS.items():

@@ -9,11 +9,16 @@ Selection   Which point is meant: filter, params, keys, mode, negative_share, fi
             order of the list. In `of` and `over` of a curve (fpr_of_crossing, work_ns_of_crossing,
             bits_per_key_at_fpr, or `pick` without `along`) it means all of them. Many modes and
             shares ask the same filter: for all but times the point with the most FPR queries
-            counts.
+            counts. `workload` ({"name": ..., knob: value}) means points of that
+            application instead; of them too the one with the most FPR queries counts where several
+            are left.
 
 Quantity    bits_per_key, fpr, ns_per_op, floor_ratio (the time over the machine's floor, as the
             summary has it), overhead (bits per key over log2(1/FPR)), extra.NAME (what the filter
             tells of itself: the median over the builds, from the least to the greatest),
+            metric.NAME (of a workload), reads_over_formula (block reads per get of a store whose
+            files all overlap, over those that theory.json has for so many files at the FPR that the
+            filters' own formula gives; for keys in no file, or in the one that is asked last),
             bits_per_key_at_fpr (interpolated along log FPR between measured points),
             fpr_of_crossing (where `of` and `over` take the same space), work_ns_of_crossing (the
             work saved per avoided miss from which on the filters `over` cost less than `of`). With
@@ -29,6 +34,7 @@ Intervals   Times: the summary's (results/README.md). FPR: a filter is one of ma
             pooled counts comes, as independent, 1.96 standard deviations of the mean of so many
             builds, from the theory's deviation of one filter; where that is unknown, Student's
             interval of the builds' rates if it is wider. Sizes: the same in all builds, no width.
+            Metrics: the summary's; where false positives are in them, with the builds' deviation.
             Ratios: plots/ratios.py.
 
 Verdict     The claimed value is a range: it takes its tolerance on either side, or one end is open.
@@ -46,7 +52,7 @@ from typing import NamedTuple
 import numpy
 from scipy import stats
 
-from plots import costs, load, ratios, selection
+from plots import costs, gets, load, ratios, selection
 from plots.ratios import Measured, Unknown
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
@@ -112,7 +118,8 @@ class Data:
 
     def rows(self, wanted, curve=False):
         """The points that a selection means, as dicts. Raises Unknown if there are none."""
-        frame = self.run.points if "fill" not in wanted else self.run.filled
+        frame = (self.run.workloads if "workload" in wanted else
+                 self.run.points if "fill" not in wanted else self.run.filled)
         frame = frame[(frame["key_set"] == "mixed") & (frame["hashing"] == "prehashed")]
         for name in ("filter", "keys", "mode", "negative_share", "fill"):
             if name in wanted:
@@ -121,6 +128,12 @@ class Data:
         keep = [all(any(_same(self.params(text).get(name), value) for value in _values(values))
                     for name, values in params.items()) for text in frame["params"]]
         frame = frame[numpy.array(keep, dtype=bool)]
+        if "workload" in wanted:
+            keep = [all(any(_same((self.params(text) | {"name": name}).get(knob), value)
+                            for value in _values(values))
+                        for knob, values in wanted["workload"].items())
+                    for name, text in zip(frame["workload"], frame["knobs"])]
+            frame = frame[numpy.array(keep, dtype=bool)]
         good = selection.ok(frame)
         if good.empty:
             if len(frame):
@@ -172,6 +185,10 @@ def describe(wanted):
         parts.append(" or ".join(number(value) for value in _values(wanted["keys"])) + " keys")
     if "fill" in wanted:
         parts.append("fill " + " or ".join(number(value) for value in _values(wanted["fill"])))
+    if "workload" in wanted:
+        parts.append(" ".join([wanted["workload"]["name"], *(
+            f"{knob}={' or '.join(map(str, _values(values)))}"
+            for knob, values in wanted["workload"].items() if knob != "name")]))
     if "mode" in wanted:
         parts.append("mode " + " or ".join(_values(wanted["mode"])))
     if "negative_share" in wanted:
@@ -193,17 +210,56 @@ def fpr(data, row):
                       f"{number(row['queries'])} absent keys, which bounds the FPR and is no value")
     below, above = rate - row["fpr_low"], row["fpr_high"] - rate
     samples = data.samples(row["point_id"])
-    if samples is not None:
+    between = _between_builds(samples)
+    if between is not None:
+        below, above = math.hypot(below, between), math.hypot(above, between)
+    elif samples is not None:
         builds = samples[samples["queries"] > 0].drop_duplicates("seed")
-        count, deviations = len(builds), builds["fpr_instance_sd"]
-        if count and deviations.notna().all():
-            between = _Z95 * math.sqrt((deviations ** 2).mean() / count)
-            below, above = math.hypot(below, between), math.hypot(above, between)
-        elif count >= 3:
+        count = len(builds)
+        if count >= 3:
             rates = builds["false_positives"] / builds["queries"]
             half = stats.t.ppf(0.975, count - 1) * rates.std(ddof=1) / math.sqrt(count)
             below, above = max(below, half), max(above, half)
     return Measured(rate, max(0.0, rate - below), min(1.0, rate + above))
+
+
+def _between_builds(samples):
+    """How far the mean FPR of so many builds is from that of all seeds, at 95 %, by theory; None where
+    theory does not say."""
+    if samples is None:
+        return None
+    deviations = samples[samples["queries"] > 0].drop_duplicates("seed")["fpr_instance_sd"]
+    if not len(deviations) or deviations.isna().any():
+        return None
+    return _Z95 * math.sqrt((deviations ** 2).mean() / len(deviations))
+
+
+def metric(data, row, name):
+    """A metric of a workload, as the module's words have it. Raises Unknown."""
+    value = gets.metric(row, name)
+    found = row["metrics"][name]
+    between = _between_builds(data.samples(row["point_id"]))
+    if between is None or not found["trials"] > 0 or not value.has_interval():
+        return value
+    between *= found["trials"] / found["per"]
+    return Measured(value.value, value.value - math.hypot(value.value - value.low, between),
+                    value.value + math.hypot(value.high - value.value, between))
+
+
+def _reads_over_formula(data, row):
+    points = gets.of_files(data.run.workloads)
+    points = points[points["point_id"] == row["point_id"]]
+    key = next((key for key in gets.KEYS if len(gets.seeks(points, key))), None)
+    if key is None:
+        raise Unknown("these gets are none of those that the formula is about")
+    theory = data.run.block_reads
+    theory = theory[(theory["key"] == key) & (theory["candidate_files"] == row["knob.files"])]
+    if theory.empty:
+        raise Unknown(f"theory.json has no block_reads for {row['knob.files']} files")
+    if math.isnan(row["fpr_expected"]):
+        raise Unknown(f"the FPR of {row['filter']} has no closed form")
+    expected = (theory["certain_reads"] + theory["reads_per_fpr"] * row["fpr_expected"]).iloc[0]
+    return Measured(*(part / expected for part in metric(data, row, gets.BLOCK_READS)))
 
 
 def _overhead(bits, rate):
@@ -229,6 +285,10 @@ def of_row(data, row, quantity):
         return ratios.time(row)
     if quantity == "floor_ratio":
         return ratios.time(row).over(ratios.floor(row, data.by_id))
+    if quantity == "reads_over_formula":
+        return _reads_over_formula(data, row)
+    if quantity.startswith("metric."):
+        return metric(data, row, quantity.removeprefix("metric."))
     name = quantity.removeprefix("extra.")
     values = data.extras(row["point_id"], name)
     if not values:
@@ -460,8 +520,8 @@ def _alternatives(measure):
             continue
         part = measure.get(side, {})
         places += [(side, None, name) for name, value in part.items() if isinstance(value, list)]
-        places += [(side, "params", name) for name, value in part.get("params", {}).items()
-                   if isinstance(value, list)]
+        places += [(side, inner, name) for inner in ("params", "workload")
+                   for name, value in part.get(inner, {}).items() if isinstance(value, list)]
     lists = [measure[side][name] if inner is None else measure[side][inner][name]
              for side, inner, name in places]
     for values in itertools.product(*lists):

@@ -105,6 +105,10 @@ def planned(tmp_path_factory):
             entry["point_id"] = testing._identity(asked)  # pylint: disable=protected-access
             if "fill" in asked:
                 entry["keys_held"] = [asked["keys"]]
+            if "workload" in asked:
+                reads = testing.make_metric(0, 100, 10_000, 1_000, 100.0)
+                entry["workload"] = {"rounds": 1, "metrics": {"block_reads_per_get": reads},
+                                     "counters": {}, "parts": [], "phases_ns": {}, "facts": {}}
             points.append(entry)
         extras = dict.fromkeys(("load", "attempts", "spare_stored", "stored", "slots_per_key"), 1)
         runs[spec] = measures.Data(load.load_run(testing.write_run(
@@ -217,8 +221,25 @@ def _first(values):
     return values[0] if isinstance(values, list) else values
 
 
+def gets_point(wanted, quantity, value, filter_name=None, fpr=0.01, gets=QUERIES):
+    """A point of gets from a store with a number of block reads, or of that over the formula."""
+    knobs = {name: _first(v) for name, v in wanted["workload"].items() if name != "name"}
+    files, share = knobs["files"], _first(wanted["negative_share"])
+    certain, per_get = (0, files) if share == 1 else (gets, files - 1)
+    reads = value if quantity.startswith("metric.") else value * (certain / gets + per_get * fpr)
+    by_chance = max(0, round(reads * gets) - certain)
+    return testing.make_workload_point(
+        filter_name or _first(wanted.get("filter", "xor")),
+        {name: _first(v) for name, v in wanted.get("params", {}).items()}, 40_000,
+        wanted["workload"]["name"], knobs, share=share, fpr=fpr, queries=per_get * gets,
+        false_positives=by_chance, metrics={"block_reads_per_get": testing.make_metric(
+            certain, by_chance, per_get * gets, gets, fpr * per_get * gets)})
+
+
 def _point_for(wanted, quantity, value):
     """(entry, extras) of a point that a selection means and that has `value`."""
+    if "workload" in wanted:
+        return gets_point(wanted, quantity, value), {}
     params = {name: _first(v) for name, v in wanted.get("params", {}).items()}
     values = {"fpr": 0.01, "bits": 10.0, "ns": 20.0, "floor": 10.0}
     extra = {}
@@ -675,3 +696,54 @@ def test_numbers_in_words():
     assert [measures.number(value) for value in (51, 1000.0, 1_000_000, 33_554_432, 9.6815, "8")] \
         == ["51", "1000", "1e6", "3.355e7", "9.6815", "8"]
     assert numpy.isnan(claims.measures.over_claimed(Measured(1.0), {"value": 1}).low)
+
+
+# --- Gets from stores ---
+
+ABSENT = {"workload": {"name": "lsm_get", "shape": "files", "files": 7, "present_keys": "any"},
+          "negative_share": 1, "filter": "blocked_bloom", "params": {"bits_per_key": 10}}
+
+
+def test_reads_over_the_formula_are_those_of_the_expected_rate(data):
+    # 7 files at 1 %: 0.07 reads by the formula; 0.0735 were counted.
+    point_ = gets_point(ABSENT, "metric.block_reads_per_get", 0.0735, gets=100_000)
+    run = data([point_])
+    measure = {"quantity": "reads_over_formula", "of": ABSENT}
+    found = measures.measure_once(run, measure).value
+    assert found.value == pytest.approx(1.05)
+    # 7350 false positives among 700,000: Clopper-Pearson is close to a normal interval here.
+    half = 1.96 * math.sqrt(7350 * (1 - 0.0105)) / 7000
+    assert (found.low, found.high) == pytest.approx((1.05 - half, 1.05 + half), rel=2e-3)
+
+
+def test_other_seeds_of_the_filters_widen_the_reads(data):
+    point_ = gets_point(ABSENT, "metric.block_reads_per_get", 0.07, gets=100_000)
+    found = measures.measure_once(
+        data([point_], samples=samples_of([point_], deviation=0.001)),
+        {"quantity": "metric.block_reads_per_get", "of": ABSENT}).value
+    # Three builds, each of 7 files a get.
+    between = 1.96 * 0.001 / math.sqrt(3) * 7
+    within = 1.96 * math.sqrt(7000 * 0.99) / 100_000
+    assert found.high - found.value == pytest.approx(math.hypot(between, within), rel=2e-2)
+
+
+def test_gets_are_told_apart_by_their_knobs_and_from_lookups(data):
+    points = [gets_point(ABSENT | {"workload": ABSENT["workload"] | {"files": files}},
+                         "metric.block_reads_per_get", files / 100) for files in (1, 7, 20)]
+    run = data([*points, rate(fpr=0.3, params={"bits_per_key": 10})])
+    assert measures.measure_once(run, {"quantity": "metric.block_reads_per_get",
+                                       "of": ABSENT}).point_ids == (points[1]["point_id"],)
+    assert measures.measure_once(run, {"quantity": "fpr", "of": {
+        "filter": "blocked_bloom"}}).value.value == pytest.approx(0.3)
+    with pytest.raises(measures.Absent, match="lsm_get shape=files files=9"):
+        measures.measure_once(run, {"quantity": "fpr", "of": ABSENT | {
+            "workload": ABSENT["workload"] | {"files": 9}}})
+    with pytest.raises(Unknown, match="tells no block_writes"):
+        measures.measure_once(run, {"quantity": "metric.block_writes", "of": ABSENT})
+
+
+def test_of_gets_that_the_formula_is_not_about_nothing_is_said(data):
+    half = ABSENT | {"negative_share": 0.5}
+    run = data([gets_point(half, "metric.block_reads_per_get", 0.6)])
+    with pytest.raises(Unknown, match="none of those that the formula is about"):
+        measures.measure_once(run, {"quantity": "reads_over_formula", "of": half})

@@ -14,6 +14,7 @@
 
 #include "filters/params_json.h"
 #include "workloads/key_filter.h"
+#include "workloads/workload.h"
 
 namespace filterbench {
 
@@ -113,6 +114,69 @@ class SourceOf final : public FilterSource {
   PolicyOf<F> policy_;
   std::map<double, std::unique_ptr<PolicyOf<F>>> others_;
 };
+
+// A workload that was made ready, and one counted pass over it.
+class TestedWorkload {
+ public:
+  // Knobs and filter must be right: an error of preparing is thrown.
+  TestedWorkload(const Workload& workload, FilterSource& source, nlohmann::json knobs,
+                 uint64_t keys, KeySetSpec key_set = {}, uint64_t seed = 1)
+      : key_set_(*KeySet::Open(key_set, seed)) {
+    setup_.knobs = *workload.CompleteKnobs(knobs);
+    setup_.filters = &source;
+    setup_.key_set = &key_set_;
+    setup_.keys = keys;
+    setup_.seed = seed;
+    auto state = workload.Prepare(setup_);
+    if (!state) throw std::runtime_error(state.error());
+    state_ = std::move(*state);
+  }
+
+  WorkloadState& state() { return *state_; }
+
+  // After an iteration, which must find what it says; an error is thrown.
+  WorkloadReport Report(std::optional<double> negative_share, uint64_t seed = 5) {
+    const auto run = state_->Start(negative_share, seed);
+    if (!run) throw std::runtime_error(run.error());
+    Reset(**run);
+    const Result<uint64_t> positives = (*run)->Iterate();
+    if (!positives) throw std::runtime_error(positives.error());
+    if (const auto expected = (*run)->positives_expected(); expected && *expected != *positives) {
+      throw std::runtime_error(fmt::format("{} positives, not {}", *positives, *expected));
+    }
+    positives_ = *positives;
+    Reset(**run);
+    Result<WorkloadReport> report = (*run)->Report();
+    if (!report) throw std::runtime_error(report.error());
+    return std::move(*report);
+  }
+
+  uint64_t positives() const { return positives_; }  // of the last iteration
+
+ private:
+  static void Reset(WorkloadRun& run) {
+    if (const auto error = run.Reset()) throw std::runtime_error(error->message);
+  }
+
+  KeySet key_set_;
+  WorkloadSetup setup_;
+  std::unique_ptr<WorkloadState> state_;
+  uint64_t positives_ = 0;
+};
+
+// The metric of a name, which must be there.
+inline const Metric& MetricOf(const WorkloadReport& report, std::string_view name) {
+  for (const Metric& metric : report.metrics) {
+    if (metric.name == name) return metric;
+  }
+  throw std::runtime_error(fmt::format("no metric {}", name));
+}
+
+inline double ValueOfMetric(const WorkloadReport& report, std::string_view name) {
+  const Metric& metric = MetricOf(report, name);
+  if (metric.quantity) return *metric.quantity;
+  return static_cast<double>(metric.certain + metric.by_chance) / static_cast<double>(metric.per);
+}
 
 }  // namespace filterbench
 

@@ -183,7 +183,8 @@ TYPED_TEST(KernelTest, TheStreamHasHitsAndMisses) {
   const std::vector<uint64_t> hashes = MixedHashes(10000, kKeys);
   const uint64_t yes = CountContained(*filter, hashes);
   EXPECT_GT(yes, 3000u);
-  EXPECT_LT(yes, 9000u);
+  // A baseline may say maybe to all.
+  if (!TypeParam::kInfo.is_baseline) EXPECT_LT(yes, 9000u);
 }
 
 TYPED_TEST(KernelTest, LookupsThatHashTheirKeys) {

@@ -11,10 +11,6 @@ Result<AlwaysMaybe> AlwaysMaybe::Build(std::span<const uint64_t> hashes, const P
   return AlwaysMaybe(params, hashes.size());
 }
 
-Result<AlwaysMaybe> AlwaysMaybe::Create(uint64_t, const Params& params) {
-  return AlwaysMaybe(params, 0);
-}
-
 std::vector<std::byte> AlwaysMaybe::Serialize() const {
   WireWriter writer(kInfo.name, kWireVersion);
   WriteParams<AlwaysMaybe>(writer, params_);

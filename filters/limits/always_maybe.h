@@ -23,7 +23,6 @@ class AlwaysMaybe {
       .source = "none",
       .fpr_formula = "none: a baseline",
       .is_baseline = true,
-      .grows = true,
   };
 
   struct Params {
@@ -37,11 +36,8 @@ class AlwaysMaybe {
   };
 
   static Result<AlwaysMaybe> Build(std::span<const uint64_t> hashes, const Params& params);
-  static Result<AlwaysMaybe> Create(uint64_t keys, const Params& params);
   static Result<AlwaysMaybe> Deserialize(std::span<const std::byte> wire);
   std::vector<std::byte> Serialize() const;
-
-  InsertStatus Insert(uint64_t) { return InsertStatus::kOk; }
 
   View view() const { return {}; }
   bool MayContain(uint64_t hash) const noexcept { return view().MayContain(hash); }

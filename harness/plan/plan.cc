@@ -168,6 +168,9 @@ bool IsBytes(const KeySetSpec& key_set) {
   return key_set.kind == KeyKind::kBytes || key_set.kind == KeyKind::kFile;
 }
 
+// The baseline that workloads may have.
+constexpr std::string_view kNoFilter = "always_maybe";
+
 json KnobsOf(const Point& point) {
   json knobs = *point.workload;
   knobs.erase("name");
@@ -178,6 +181,11 @@ json KnobsOf(const Point& point) {
 std::string WhyMeaningless(const Point& point, const FilterType& type, const Workload* workload) {
   if (workload != nullptr) {
     std::string reason = workload->Contradiction(KnobsOf(point), point.keys);
+    if (reason.empty() && type.info().is_baseline && point.filter != kNoFilter) {
+      reason = fmt::format("{} is a baseline, whose answers mean nothing; {} is the application "
+                           "without a filter",
+                           point.filter, kNoFilter);
+    }
     if (reason.empty()) {
       reason = workload->WhyNotWith(point.filter, point.params, type.can_insert());
     }

@@ -3,6 +3,16 @@
 #include <fmt/format.h>
 
 #include "filters/nearest_name.h"
+#include "workloads/admission/cdn_admission.h"
+#include "workloads/lsm/leveldb_get.h"
+#include "workloads/lsm/lsm_get.h"
+#include "workloads/lsm/lsm_insert_if_absent.h"
+#include "workloads/lsm/lsm_load.h"
+#include "workloads/lsm/lsm_prefix_scan.h"
+#include "workloads/lsm/rocksdb_get.h"
+#include "workloads/name_taken/name_taken.h"
+#include "workloads/safe_browsing/safe_browsing.h"
+#include "workloads/semi_join/semi_join.h"
 
 namespace filterbench {
 namespace {
@@ -15,6 +25,24 @@ struct List {
 // The one list of workloads.
 List MakeList() {
   List list;
+  list.built.push_back(MakeLsmGet());
+  list.built.push_back(MakeLsmPrefixScan());
+  list.built.push_back(MakeLsmInsertIfAbsent());
+  list.built.push_back(MakeLsmLoad());
+#ifdef FILTERBENCH_HAS_LIBROCKSDB
+  list.built.push_back(MakeRocksdbGet());
+#else
+  list.not_built.emplace_back("rocksdb_get", "librocksdb was not found");
+#endif
+#ifdef FILTERBENCH_HAS_LIBLEVELDB
+  list.built.push_back(MakeLevelDbGet());
+#else
+  list.not_built.emplace_back("leveldb_get", "libleveldb was not found");
+#endif
+  list.built.push_back(MakeCdnAdmission());
+  list.built.push_back(MakeSafeBrowsing());
+  list.built.push_back(MakeSemiJoin());
+  list.built.push_back(MakeNameTaken());
   return list;
 }
 

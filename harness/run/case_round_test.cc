@@ -183,6 +183,9 @@ class Wrapped : public BuiltFilter {
   uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
     return honest_->InsertUntilFull(hashes);
   }
+  std::unique_ptr<TargetLookups> On(std::string_view target) const override {
+    return honest_->On(target);
+  }
   bool Erase(uint64_t hash) override { return honest_->Erase(hash); }
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
     honest_->InsertAll(hashes, threads);
@@ -227,6 +230,10 @@ class WrappedType final : public FilterType {
     auto built = honest_.Build(keys, params, seed);
     if (!built) return built;
     return wrap_(std::move(*built));
+  }
+  Result<std::unique_ptr<BuiltFilter>> Deserialize(
+      std::span<const std::byte> bytes) const override {
+    return honest_.Deserialize(bytes);
   }
   Result<std::unique_ptr<BuiltFilter>> Create(uint64_t keys, const nlohmann::json& params,
                                               uint64_t seed) const override {

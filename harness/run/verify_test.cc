@@ -44,6 +44,9 @@ class Liar final : public BuiltFilter {
   uint64_t InsertUntilFull(std::span<const uint64_t> hashes) override {
     return honest_->InsertUntilFull(hashes);
   }
+  std::unique_ptr<TargetLookups> On(std::string_view target) const override {
+    return honest_->On(target);
+  }
   bool Erase(uint64_t hash) override { return honest_->Erase(hash); }
   void InsertAll(std::span<const uint64_t> hashes, unsigned threads) override {
     honest_->InsertAll(hashes, threads);

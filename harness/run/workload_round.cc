@@ -74,21 +74,13 @@ class WorkloadRound {
     Sample sample = base_;
     sample.point = point;
     if (sample.status != SampleStatus::kOk) return sample;
-    if (std::string reason = WhyNoSuchStream(point); !reason.empty()) {
-      Fail(sample, std::move(reason), SampleStatus::kSkipped);
-      return sample;
-    }
     try {
-      const auto run = state_->Start(point.negative_share, seeds_.lookups);
-      if (!run) {
-        Fail(sample, run.error(), SampleStatus::kInvalid);
-        return sample;
-      }
-      Time(**run, sample);
-      if (sample.status == SampleStatus::kOk) Count(**run, sample);
+      Run(sample);
     } catch (const std::bad_alloc&) {
       Fail(sample, "out of memory while it was measured", SampleStatus::kOutOfMemory);
     }
+    // Facts about filters go with what they answered.
+    if (sample.filter && sample.filter->answers_digest.empty()) sample.filter.reset();
     return sample;
   }
 
@@ -101,6 +93,16 @@ class WorkloadRound {
                                                           : otherwise;
     sample.reason = std::move(reason);
     sample.ns_per_op.clear();
+  }
+
+  void Run(Sample& sample) {
+    if (std::string reason = WhyNoSuchStream(sample.point); !reason.empty()) {
+      return Fail(sample, std::move(reason), SampleStatus::kSkipped);
+    }
+    const auto run = state_->Start(sample.point.negative_share, seeds_.lookups);
+    if (!run) return Fail(sample, run.error(), SampleStatus::kInvalid);
+    Time(**run, sample);
+    if (sample.status == SampleStatus::kOk) Count(**run, sample);
   }
 
   std::string WhyNoSuchStream(const Point& point) const {

@@ -49,6 +49,19 @@ TEST(ParseSpec, PagesAndThreads) {
   EXPECT_EQ(spec->sweeps[0].threads, (std::vector<uint64_t>{1, 2}));
 }
 
+TEST(ParseSpec, AWorkloadIsANameOrAnObject) {
+  const Result<Spec> spec = Parse(R"({"sweeps": [
+      {"filters": {"a": {}}, "workload": "lsm_get"},
+      {"filters": {"a": {}}, "workload": {"name": "lsm_get", "files": [1, 2]},
+       "negative_shares": 0.5}, {"filters": {"a": {}}}]})");
+  ASSERT_TRUE(spec) << spec.error();
+  EXPECT_EQ(spec->sweeps[0].workload->name, "lsm_get");
+  EXPECT_FALSE(spec->sweeps[0].has_negative_shares);
+  EXPECT_EQ(spec->sweeps[1].workload->knobs, (nlohmann::json{{"files", {1, 2}}}));
+  EXPECT_TRUE(spec->sweeps[1].has_negative_shares);
+  EXPECT_FALSE(spec->sweeps[2].workload);
+}
+
 struct BadSpec {
   const char* name;
   const char* text;
@@ -79,6 +92,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"file\", "
                 "\"path\": \"a\\u0000b\"}]}]}",
                 "my.json:2: sweeps[0].key_sets[0]: ", "path"},
+        BadSpec{"WorkloadIsANumber", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"workload\": 7}]}",
+                "my.json:2: sweeps[0].workload: ", "must be the name of a workload"},
+        BadSpec{"WorkloadWithoutName",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"workload\": {\"files\": 7}}]}",
+                "my.json:2: sweeps[0].workload: ", "with a `name`"},
+        BadSpec{"WorkloadAndModes",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}}, \"workload\": \"x\",\n"
+                "\"modes\": \"build\"}]}",
+                "my.json:2: sweeps[0].modes: ", "beside a workload"},
+        BadSpec{"ModeWorkload",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"modes\": \"workload\"}]}",
+                "my.json:2: sweeps[0].modes: ", "unknown mode"},
         BadSpec{"NotAnObject", "[1]", "my.json:1: must be an object", ""},
         BadSpec{"NoSweeps", "{}", "my.json:1: sweeps: ", "at least one sweep"},
         BadSpec{"SweepsEmpty", "{\n\"sweeps\": []}", "my.json:2: sweeps: ", "at least one sweep"},

@@ -133,8 +133,11 @@ def read_samples(run):
     by_point = collections.defaultdict(lambda: dict.fromkeys(HEALTH))
     totals = {name: [0, 0, 0] for name in _COUNTS}
     reasons, clocks, asked, full, none, count = {}, [], 0, 0, 0, 0
+    left_out = set(run.workloads["point_id"])
     for line in load.sample_lines(run.path)[1]:
         sample = json.loads(line)
+        if sample["point_id"] in left_out:
+            continue
         health = sample.get("health")
         count += 1
         if health is None:
@@ -160,8 +163,8 @@ def read_samples(run):
 
 
 def frame_of(run):
-    """All points of a run in one frame, with the columns that only the page has."""
-    frames = [frame for frame in run.frames if len(frame)] or [run.points]
+    """All points of filters of a run in one frame, with the columns that only the page has."""
+    frames = [frame for frame in run.filter_frames if len(frame)] or [run.points]
     frame = pandas.concat(frames, ignore_index=True)
     frame["asked_bits_per_key"] = frame.get("param.bits_per_key", math.nan)
     frame["asked_bits_per_key"] = pandas.to_numeric(frame["asked_bits_per_key"], errors="coerce")

@@ -66,7 +66,7 @@ def sentences(run):
 
 def summary(run):
     """How much was measured, as (label, value)."""
-    frames = [frame for frame in run.frames if len(frame)]
+    frames = [frame for frame in run.filter_frames if len(frame)]
     total = sum(map(len, frames))
     good = sum(int((frame["status"] == "ok").sum()) for frame in frames)
     names = {name for frame in frames for name in selection.filters_only(frame)["filter"]}
@@ -74,7 +74,9 @@ def summary(run):
     stable = [flag for frame in frames for flag in frame["stable"] if flag is not None]
     found = [("points", f"{total}"), ("ok", f"{good}"), ("filters", f"{len(names)}"),
              ("keys", style.counts(keys) if keys else "none"),
-             ("samples", f"{len(run.samples)}")]
+             ("samples", f"{(~run.samples['point_id'].isin(run.workloads['point_id'])).sum()}")]
+    if len(run.workloads):
+        found.append(("points of workloads, not on this page", f"{len(run.workloads)}"))
     if stable:
         found.append(("stable", f"{sum(map(bool, stable))} of {len(stable)}"))
     widths = [width for frame in frames for width in

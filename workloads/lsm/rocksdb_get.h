@@ -8,7 +8,7 @@
 namespace filterbench {
 
 // Point reads of a RocksDB that was loaded and is not written to, with RocksDB's own filters. Built
-// where the library is (FILTERBENCH_HAS_ROCKSDB).
+// where the library is (FILTERBENCH_HAS_LIBROCKSDB).
 std::unique_ptr<Workload> MakeRocksdbGet();
 
 }  // namespace filterbench

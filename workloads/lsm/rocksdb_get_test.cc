@@ -105,13 +105,6 @@ json LeveledShape() {
           {"operations", kGets}};
 }
 
-const Metric& MetricOf(const WorkloadReport& report, std::string_view name) {
-  for (const Metric& metric : report.metrics) {
-    if (metric.name == name) return metric;
-  }
-  throw std::runtime_error(std::string(name));
-}
-
 // A file has 2500 keys, and the share of other keys that lie outside of their range is about two
 // parts in 2501: exponential tails, of which ten times the mean is exp(-20) and less.
 constexpr double kOutsiders = 20.0 / 2501;

@@ -2,8 +2,8 @@
 #define FILTERBENCH_WORKLOADS_LSM_STORE_H_
 
 // A log-structured merge tree, as small as measuring its point reads allows: a memtable, files that
-// it is flushed to, and compactions that merge them. No write-ahead log: what was flushed is durable,
-// what is in the memtable is not. One thread.
+// it is flushed to, and compactions that merge them. No write-ahead log: what was flushed is
+// durable, what is in the memtable is not. One thread.
 
 #include <cstdint>
 #include <filesystem>
@@ -28,22 +28,25 @@ enum class Shape {
 };
 inline constexpr std::string_view kShapeNames[] = {"files", "leveled", "size_tiered"};
 
+// Sizes of levels and of files, as compactions see them, are bytes of keys and values: the tree is
+// the same whatever filters its files have.
 struct StoreOptions {
   Shape shape = Shape::kLeveled;
   uint64_t memtable_bytes = 4 << 20;  // of keys and values; then it is flushed
   uint32_t block_bytes = 4096;
 
   // Leveled: level 0 is merged into level 1 when it has `level0_files`; level i >= 1 holds
-  // level1_bytes * size_ratio^(i - 1), and a file of what is beyond moves down. Files of these levels
-  // are cut at file_bytes.
+  // level1_bytes * size_ratio^(i - 1), and a file of what is beyond moves down. Files of these
+  // levels are cut at file_bytes.
   uint32_t level0_files = 4;
   uint32_t size_ratio = 10;
   uint64_t level1_bytes = 16 << 20;
   uint64_t file_bytes = 4 << 20;
 
-  // Size-tiered, as Cassandra's SizeTieredCompactionStrategy: files whose size is within
-  // [bucket_low, bucket_high] times the mean of a bucket belong to it, those below min_file_bytes
-  // to one; min_threshold of them are merged, at most max_threshold at once.
+  // Size-tiered, as Cassandra's SizeTieredCompactionStrategy: files whose size is between
+  // bucket_low and bucket_high times the mean of a bucket belong to it, those below min_file_bytes
+  // to one; min_threshold of them are merged, at most max_threshold at once, and only files that
+  // are adjacent in age (picking.h has why, and what that means).
   uint32_t min_threshold = 4;
   uint32_t max_threshold = 32;
   double bucket_low = 0.5;
@@ -51,8 +54,8 @@ struct StoreOptions {
   uint64_t min_file_bytes = 0;
 
   // The policy of files that are written to a level, null for none. `deepest`: no deeper level has
-  // files. Size-tiered and `files` stores have level 0 alone; deepest is then a merge of all files. Empty:
-  // no filters.
+  // files; never of files that are flushed. Size-tiered and `files` stores have level 0 alone;
+  // deepest is then a merge of all files. Empty: no filters.
   std::function<const FilterPolicy*(int level, bool deepest)> policy_of;
   // By its identity, the policy of a file that is read; null if it is not known. Needed where
   // policy_of has more than one.
@@ -66,8 +69,8 @@ struct StoreOptions {
   std::function<void()> alive = [] {};  // called between files of a compaction
 };
 
-// A sorted run: files that do not overlap, of which a get asks one. A level below 0 is one run; every
-// file of level 0, and of a store without levels, is one by itself.
+// A sorted run: files that do not overlap, of which a get asks one. A level below 0 is one run;
+// every file of level 0, and of a store without levels, is one by itself.
 struct RunInfo {
   int level = 0;
   uint64_t files = 0;
@@ -78,7 +81,8 @@ struct RunInfo {
   uint64_t unusable_filters = 0;  // files written with one that cannot be used
 };
 
-// What writing cost since the store was opened.
+// What writing cost since the store was opened. RebuildFilters counts in entries_written and in
+// what is about filters.
 struct WriteFacts {
   uint64_t flushes = 0;
   uint64_t compactions = 0;
@@ -117,7 +121,8 @@ class Store {
   virtual std::optional<Error> Delete(std::string_view key) = 0;
   // The memtable to a file of level 0, and what compactions then are due.
   virtual std::optional<Error> Flush() = 0;
-  // Everything into one sorted run of the deepest level (or one file).
+  // Everything, the memtable too, into one sorted run of the deepest level that its size needs (or
+  // one file).
   virtual std::optional<Error> CompactAll() = 0;
   // All files written again as they are, with the filters that policy_of now gives.
   virtual std::optional<Error> RebuildFilters() = 0;

@@ -64,7 +64,7 @@ struct TableFormat {
 
 // What became of a file.
 struct TableFacts {
-  uint64_t number = 0;             // its name is <number>.table, six digits or more
+  uint64_t number = 0;
   uint64_t file_bytes = 0;
   uint64_t entries = 0;            // tombstones included
   uint64_t tombstones = 0;
@@ -77,6 +77,9 @@ struct TableFacts {
 
   bool operator==(const TableFacts&) const = default;
 };
+
+// The name of file `number`.
+std::string TableName(uint64_t number);
 
 // Writes a file: keys in ascending order, each once.
 class TableBuilder {
@@ -106,8 +109,8 @@ struct TableReading {
 class Table {
  public:
   // Checks footer and index, and the filters if they are to be kept in memory. A filter that is
-  // damaged, or of another policy, is not used; filter_problem then says why. Any other damage is
-  // an error that names the file.
+  // damaged, or of another policy, is not used; filter_problem then says why. Any other damage, and
+  // bytes that the system does not read, are an error that names the file.
   static Result<std::unique_ptr<Table>> Open(Files& files, const std::filesystem::path& directory,
                                              uint64_t number, const TableReading& reading);
   virtual ~Table() = default;
@@ -145,6 +148,8 @@ class Table {
   // At the first entry that is not less than `first`; blocks that it reads are added to `counters`,
   // which outlives it.
   virtual std::unique_ptr<Cursor> Seek(std::string_view first, ReadCounters& counters) const = 0;
+  // See ReadableFile.
+  virtual void DropFromPageCache() const = 0;
 };
 
 }  // namespace filterbench::lsm
