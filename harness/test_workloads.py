@@ -137,7 +137,7 @@ def test_the_same_sweep_counts_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("sweep, problem", [
-    ({"workload": "lsm_gets"}, "unknown workload 'lsm_gets'; did you mean 'lsm_get'?"),
+    ({"workload": "lsm_gets"}, "unknown workload 'lsm_gets' (did you mean 'lsm_get'?)"),
     ({"workload": 7}, "must be the name of a workload"),
     ({"workload": ["lsm_get"]}, "must be the name of a workload"),
     ({"workload": {"files": 7}}, "must be the name of a workload"),
