@@ -7,7 +7,9 @@ namespace filterbench {
 LookupKeys::LookupKeys(const KeySet& key_set, uint64_t n, uint64_t size, double negative_share,
                        uint64_t seed)
     : n_(n) {
-  LookupIndices lookups = MakeLookups(n, key_set.size(), size, negative_share, seed);
+  const uint64_t length =
+      LookupsWithoutRepeats(size, negative_share, /*present=*/size, key_set.size() - n);
+  LookupIndices lookups = MakeLookups(n, key_set.size(), length, negative_share, seed);
   negatives_ = lookups.negatives;
   indices_ = std::move(lookups.indices);
   for (const uint64_t index : indices_) {

@@ -15,7 +15,7 @@ namespace filterbench {
 
 class LookupKeys {
  public:
-  // As MakeLookups with limit key_set.size().
+  // As MakeLookups with limit key_set.size(), but shorter where an absent key would be asked twice.
   LookupKeys(const KeySet& key_set, uint64_t n, uint64_t size, double negative_share,
              uint64_t seed);
 

@@ -35,7 +35,7 @@ struct Description {
       lsm::ShapeKnobs<Params>(),
       std::tuple{lsm::FilesKnob<Params>(),
                  Knob<Params, uint64_t>{"keys_per_prefix", &Params::keys_per_prefix, 1, 1'000'000,
-                                        "rows of a prefix"},
+                                        "rows of a prefix, which are written together"},
                  Choice<Params, PrefixFilter, 2>{
                      "prefix_filter",
                      &Params::prefix_filter,
@@ -208,6 +208,10 @@ class LsmPrefixScan final : public WorkloadWithKnobs<Description> {
       return fmt::format("keys_per_prefix: {} are more than all {} keys", knobs.keys_per_prefix,
                          keys);
     }
+    if (knobs.shape == lsm::Shape::kFiles && keys / knobs.keys_per_prefix < knobs.files) {
+      return fmt::format("files: {} files need more than {} prefixes", knobs.files,
+                         keys / knobs.keys_per_prefix);
+    }
     return lsm::ContradictionOf(WithFilterLevels(knobs), keys, true);
   }
   std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
@@ -219,8 +223,8 @@ class LsmPrefixScan final : public WorkloadWithKnobs<Description> {
     constexpr double kRowSeconds = 0.2e-6;
     const auto rows = static_cast<double>(knobs.keys_per_prefix);
     const auto operations = static_cast<double>(knobs.operations);
-    // The rows of a prefix are in as many files, of which each is read.
-    const double gets = 1 + 0.5 * std::min(rows, static_cast<double>(knobs.files));
+    // Without filters of prefixes every file is read.
+    const double gets = 1 + 0.5 * static_cast<double>(knobs.files);
     return {.memory_bytes = lsm::EstimatedMemoryBytes(knobs, keys) + operations * kScanBytes +
                             static_cast<double>(keys) / rows * kScanBytes,
             .prepare_seconds = lsm::EstimatedLoadSeconds(knobs, keys),
@@ -249,6 +253,7 @@ class LsmPrefixScan final : public WorkloadWithKnobs<Description> {
                       return PrefixAt(key_set, index / per_prefix) +
                              BigEndian(index % per_prefix, ScanRun::kSuffixBytes);
                     },
+                .rows_together = per_prefix,
                 .prefix_bytes = filtered ? kPrefixBytes : 0});
     if (!store) return Error{store.error()};
     if (const auto error = (*store)->OpenForReads()) return *error;

@@ -7,7 +7,9 @@
 
 namespace filterbench {
 
-// Scans of all rows under a prefix, where filters of prefixes say which files have none of them.
+// Scans of all rows under a prefix, where filters of prefixes say which files have none of them. The
+// rows of a prefix are written together, as those of an order or of an hour are: files then have
+// different prefixes, and their filters err independently. Filters of the same hashes err alike.
 std::unique_ptr<Workload> MakeLsmPrefixScan();
 
 }  // namespace filterbench

@@ -346,17 +346,24 @@ std::optional<Error> LoadedStore::PutAll(const WorkloadSetup& setup) {
     const std::string key = KeyOf(index);
     return store_->Put(key, ValueOf(key, knobs.value_bytes));
   };
+  const uint64_t together = plan_.rows_together;
+  const uint64_t groups = (plan_.keys + together - 1) / together;
+  const auto end_of = [&](uint64_t group) { return std::min((group + 1) * together, plan_.keys); };
   if (knobs.shape == Shape::kFiles) {
     for (uint64_t file = 0; file < knobs.files; ++file) {
-      for (uint64_t i = file; i < plan_.keys; i += knobs.files) {
-        if (auto error = put(i)) return error;
+      for (uint64_t group = file; group < groups; group += knobs.files) {
+        for (uint64_t i = group * together; i < end_of(group); ++i) {
+          if (auto error = put(i)) return error;
+        }
       }
       if (auto error = store_->Flush()) return error;
     }
     return std::nullopt;
   }
-  for (const uint64_t i : ShuffledIndices(plan_.keys, SeedFor(setup.seed, "order of puts"))) {
-    if (auto error = put(i)) return error;
+  for (const uint64_t group : ShuffledIndices(groups, SeedFor(setup.seed, "order of puts"))) {
+    for (uint64_t i = group * together; i < end_of(group); ++i) {
+      if (auto error = put(i)) return error;
+    }
     if (store_->memtable_entries() >= knobs.memtable_keys) {
       if (auto error = store_->Flush()) return error;
     }

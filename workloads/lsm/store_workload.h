@@ -175,9 +175,11 @@ class LoadedStore {
     uint64_t keys = 0;
     // Keys by index; those from `keys` on are absent.
     std::function<std::string(uint64_t index)> key_of;
+    // So many keys of successive indices go to one file, one after another.
+    uint64_t rows_together = 1;
     uint32_t prefix_bytes = 0;  // filters of prefixes, which lookups ask; 0: none
   };
-  // Key i of shape files is in file i % files, others are put in a seeded order. The memtable is
+  // Group i of shape files is in file i % files, of other shapes groups are put in a seeded order. The memtable is
   // flushed at the end. The store keeps its filters in memory and reads through the page cache
   // until OpenForReads. A store with a filter that it cannot use is an error.
   static Result<std::unique_ptr<LoadedStore>> Load(const WorkloadSetup& setup, Plan plan);
