@@ -126,7 +126,7 @@ TEST(LsmPrefixScan, AFilterThatLosesPrefixesIsAWrongAnswer) {
 
 TEST(LsmPrefixScan, RefusesMoreRowsOfAPrefixThanKeys) {
   const auto workload = MakeLsmPrefixScan();
-  const json knobs = *workload->CompleteKnobs({{"keys_per_prefix", 100}});
+  const json knobs = *workload->CompleteKnobs({{"keys_per_prefix", 100}, {"files", 1}});
   EXPECT_EQ(workload->Contradiction(knobs, 100), "");
   EXPECT_THAT(workload->Contradiction(knobs, 99), StartsWith("keys_per_prefix: "));
 }
