@@ -54,7 +54,8 @@ def _gets(run):
 def _select(run):
     """One row for each filter and variant with the FPR that its line is computed from, and whether
     there are gets of it. Of lookups the largest number of keys with an FPR, and of its points the
-    one that knows it best; of gets without such lookups all together."""
+    one that knows it best; of gets without such lookups those of our own store, since an engine may
+    have filters over fewer keys, or of an engine where it alone has the filter."""
     points = selection.filters_only(selection.ok(selection.plain_keys(run.points)))
     points = points[points["fpr_measured"].notna() & points["bits_per_key"].notna()]
     measured = _gets(run)
@@ -73,8 +74,9 @@ def _select(run):
     known = {(row["filter"], row["params"]) for row in found}
     for place, rows in measured.groupby(["filter", "params"]):
         if place not in known:
+            own = rows[rows["workload"] == gets.OWN]
             try:
-                (rate, low, high), queries = gets.pooled_fpr(rows)
+                (rate, low, high), queries = gets.pooled_fpr(own if len(own) else rows)
             except Unknown:
                 continue
             found.append(rows.iloc[0].to_dict() | {
@@ -180,11 +182,13 @@ def _reading(engines):
         return ("Computed, not measured: the mean number of blocks by the formula for files that "
                 "all have a filter of one FPR, which is the measured one (bars: its 95 % interval, "
                 "Clopper-Pearson); filters and indexes in memory.")
+    leveldb = (" LevelDB's filters are over one data block each, so that of most their FPR is another "
+               "than the line's." if "leveldb_get" in engines else "")
     return ("Marks: blocks that gets read per get, counted, in stores whose files all overlap "
             f"({', '.join(engines)}; bars: 95 %, Clopper-Pearson of the false positives). Lines: "
             "the mean by the formula for files that all have a filter of one FPR, which is the "
             "measured one, of lookups in the same run where it has them; a line without marks was "
-            "not measured.")
+            f"not measured.{leveldb}")
 
 
 def _computed_line(axes, rows, point, look):

@@ -74,8 +74,8 @@ def test_marks_are_measured_and_lines_computed_at_the_rate_of_the_gets(stores):
         for low, high in zip(own["metric.block_reads_per_get.low"].dropna(),
                              own["metric.block_reads_per_get.high"].dropna()):
             assert any((low, high) == pytest.approx(pair) for pair in ends)
-    everywhere = stores.workloads[stores.workloads["filter"] == "blocked_bloom"]
-    rate = everywhere["false_positives"].sum() / everywhere["queries"].sum()
+    # An engine may have its filters over fewer keys.
+    rate = rows["false_positives"].sum() / rows["queries"].sum()
     files, reads = _lines(absent, "theory:")["theory:blocked_bloom:"]
     assert reads == pytest.approx([rate * n for n in files]) and len(files) == 40
     files, reads = _lines(deepest, "theory:")["theory:blocked_bloom:"]
