@@ -1,5 +1,6 @@
 #include "workloads/semi_join/semi_join.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -40,6 +41,9 @@ using Knobs = Described::Params;
 
 // The join's table at its usual load.
 constexpr double kTableLoad = 0.5;
+// Rows whose slots are under way in the join, as filters have several lines under way in batches: a
+// join that waits for each would make a filter look better than it is.
+constexpr uint64_t kRowsAhead = 16;
 
 class State final : public WorkloadState {
  public:
@@ -157,13 +161,27 @@ class Run final : public WorkloadRun {
     }
     passed.sent += static_cast<uint64_t>(end - sent_.data()) / row_bytes;
     if (join == Join::kOn) {
-      for (const char* row = sent_.data(); row != end; row += row_bytes) {
-        uint64_t hash;
-        std::memcpy(&hash, row, sizeof(hash));
-        passed.joined += state_.table_.Contains(hash) ? 1 : 0;
-      }
+      passed.joined += JoinArrived(static_cast<uint64_t>(end - sent_.data()) / row_bytes);
     }
     hashes_.clear();
+  }
+
+  // How many of the first rows in the buffer have a partner.
+  uint64_t JoinArrived(uint64_t rows) const {
+    const auto hash_of = [&](uint64_t row) {
+      uint64_t hash;
+      std::memcpy(&hash, sent_.data() + row * state_.knobs_.row_bytes, sizeof(hash));
+      return hash;
+    };
+    for (uint64_t row = 0; row < std::min(rows, kRowsAhead); ++row) {
+      state_.table_.Prefetch(hash_of(row));
+    }
+    uint64_t joined = 0;
+    for (uint64_t row = 0; row < rows; ++row) {
+      if (row + kRowsAhead < rows) state_.table_.Prefetch(hash_of(row + kRowsAhead));
+      joined += state_.table_.Contains(hash_of(row)) ? 1 : 0;
+    }
+    return joined;
   }
 
   const State& state_;
