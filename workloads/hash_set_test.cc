@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <unordered_set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -30,6 +31,31 @@ TEST(HashSet, AgreesWithTheStandardOne) {
       for (const uint64_t hash : reference) EXPECT_TRUE(set.Contains(hash));
     }
   }
+}
+
+TEST(HashSet, GoesOnAtTheFirstSlotAfterTheLast) {
+  // All of these belong into the last slot, and nothing lies in the first ones.
+  HashSet set(10, 0.5);
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_TRUE(set.Insert(~i));
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_FALSE(set.Insert(~i));
+    EXPECT_TRUE(set.Contains(~i));
+    EXPECT_FALSE(set.Contains(~(i + 10)));
+    EXPECT_FALSE(set.Contains(i));
+  }
+}
+
+TEST(HashSet, HoldsItsHashesInATableOfManyPagesThatMoved) {
+  constexpr uint64_t kKeys = 400'000;
+  HashSet made(kKeys, 0.75);
+  for (uint64_t i = 0; i < kKeys; ++i) ASSERT_TRUE(made.Insert(Mix64(i)));
+  EXPECT_GE(made.SizeInBytes(), kKeys * 8 / 0.75);
+  EXPECT_LT(made.SizeInBytes(), kKeys * 8 / 0.75 + 200);
+  const HashSet set = std::move(made);
+  uint64_t found = 0;
+  for (uint64_t i = 0; i < 2 * kKeys; ++i) found += set.Contains(Mix64(i)) ? 1 : 0;
+  EXPECT_EQ(found, kKeys);
+  for (uint64_t i = 0; i < kKeys; ++i) ASSERT_TRUE(set.Contains(Mix64(i)));
 }
 
 TEST(HashSet, RefusesToFillItsLastSlot) {

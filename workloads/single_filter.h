@@ -9,6 +9,7 @@
 #include <string>
 
 #include "filters/result.h"
+#include "workloads/keys.h"
 #include "workloads/workload.h"
 
 namespace filterbench {
@@ -17,6 +18,16 @@ struct SingleFilter {
   std::unique_ptr<KeyFilter> filter;
   WorkloadFilters facts;
 };
+
+// Use(hash) for each present key in turn: of 1e8 keys half a minute, with signs of life.
+template <class Use>
+void ForEachPresentHash(const WorkloadSetup& setup, const Use& use) {
+  constexpr uint64_t kKeysBetweenSignsOfLife = uint64_t{1} << 20;
+  for (uint64_t i = 0; i < setup.keys; ++i) {
+    use(setup.key_set->Hash(i, setup.seed));
+    if (i % kKeysBetweenSignsOfLife == 0) setup.alive();
+  }
+}
 
 // Over hashes, timed.
 Result<SingleFilter> BuildSingleFilter(const WorkloadSetup& setup,

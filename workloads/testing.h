@@ -4,6 +4,10 @@
 // For tests: filters of a known type as workloads hold them. In a run they come by name, from the
 // harness.
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -115,6 +119,56 @@ class SourceOf final : public FilterSource {
   std::map<double, std::unique_ptr<PolicyOf<F>>> others_;
 };
 
+// F with a fault: it denies about one in 16 of its keys.
+template <class F>
+struct Denying : F {
+  explicit Denying(F honest) : F(std::move(honest)) {}
+
+  static Result<Denying> Build(std::span<const uint64_t> hashes,
+                               const typename F::Params& params) {
+    return Wrap(F::Build(hashes, params));
+  }
+  static Result<Denying> Deserialize(std::span<const std::byte> bytes) {
+    return Wrap(F::Deserialize(bytes));
+  }
+  bool MayContain(uint64_t hash) const { return hash % 16 != 0 && F::MayContain(hash); }
+
+ private:
+  static Result<Denying> Wrap(Result<F> honest) {
+    if (!honest) return Error{honest.error()};
+    return Denying(std::move(*honest));
+  }
+};
+
+// A key set of each kind, that of a file among them, which lives as long.
+class KeySetsOfEachKind {
+ public:
+  // The file has `lines` keys.
+  explicit KeySetsOfEachKind(uint64_t lines)
+      : path_(std::filesystem::temp_directory_path() /
+              fmt::format("filterbench_keys_{}.txt", getpid())) {
+    std::ofstream file(path_);
+    for (uint64_t i = 0; i < lines; ++i) file << "user" << i * i << '\n';
+    if (!file.flush()) throw std::runtime_error(fmt::format("cannot write {}", path_.string()));
+  }
+  ~KeySetsOfEachKind() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  KeySetsOfEachKind(const KeySetsOfEachKind&) = delete;
+  KeySetsOfEachKind& operator=(const KeySetsOfEachKind&) = delete;
+
+  std::vector<KeySetSpec> specs() const {
+    return {{.kind = KeyKind::kMixed},
+            {.kind = KeyKind::kSequential},
+            {.kind = KeyKind::kBytes, .length_bytes = 24},
+            {.kind = KeyKind::kFile, .path = path_.string()}};
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
 // A workload that was made ready, and one counted pass over it.
 class TestedWorkload {
  public:
@@ -133,6 +187,14 @@ class TestedWorkload {
   }
 
   WorkloadState& state() { return *state_; }
+
+  // Of a counted pass that no iteration came before: what it finds wrong by itself.
+  Result<WorkloadReport> ReportAlone(std::optional<double> negative_share, uint64_t seed = 5) {
+    const auto run = state_->Start(negative_share, seed);
+    if (!run) throw std::runtime_error(run.error());
+    Reset(**run);
+    return (*run)->Report();
+  }
 
   // After an iteration, which must find what it says; an error is thrown.
   WorkloadReport Report(std::optional<double> negative_share, uint64_t seed = 5) {

@@ -25,8 +25,8 @@ struct Described {
   };
   static constexpr auto kKnobs = std::tuple{
       Choice{"behind", &Params::behind, std::array<std::string_view, 2>{"hash_set", "nothing"},
-             "what is asked where the filter says maybe: an exact set of 64-bit hashes in memory, or "
-             "nothing, so that false positives stay"},
+             "what is asked where the filter says maybe: an exact set of 64-bit hashes in memory, "
+             "or nothing, so that false positives stay"},
       Knob<Params, double>{"load", &Params::load, 0.1, 0.95, "keys over slots of the hash set"},
       Knob<Params, uint64_t>{"operations", &Params::operations, 1000, uint64_t{1} << 28,
                              "lookups in a pass"}};
@@ -170,14 +170,13 @@ class NameTaken final : public WorkloadWithKnobs<Described> {
   Result<std::unique_ptr<WorkloadState>> Prepare(const WorkloadSetup& setup) const override {
     const Knobs knobs = Parse(setup.knobs);
     std::optional<HashSet> set;
-    std::vector<uint64_t> hashes(setup.keys);
+    std::vector<uint64_t> hashes;
+    hashes.reserve(setup.keys);
     if (knobs.behind == Behind::kHashSet) set.emplace(setup.keys, knobs.load);
-    constexpr uint64_t kBetweenSignsOfLife = 1 << 22;
-    for (uint64_t i = 0; i < setup.keys; ++i) {
-      hashes[i] = setup.key_set->Hash(i, setup.seed);
-      if (set) set->Insert(hashes[i]);
-      if (i % kBetweenSignsOfLife == 0) setup.alive();
-    }
+    ForEachPresentHash(setup, [&](uint64_t hash) {
+      hashes.push_back(hash);
+      if (set) set->Insert(hash);
+    });
     Result<SingleFilter> single = BuildSingleFilter(setup, hashes);
     if (!single) return Error{single.error()};
     return std::unique_ptr<WorkloadState>(

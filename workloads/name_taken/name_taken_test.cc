@@ -5,6 +5,7 @@
 
 #include "filters/bloom/blocked.h"
 #include "filters/limits/always_maybe.h"
+#include "filters/ribbon/ribbon.h"
 #include "filters/theory/agreement.h"
 #include "workloads/testing.h"
 
@@ -14,12 +15,9 @@ namespace {
 constexpr uint64_t kKeys = 20'000;
 constexpr double kFalseAlarm = 1e-9;
 
-const KeySetSpec kKeySets[] = {{.kind = KeyKind::kMixed},
-                               {.kind = KeyKind::kSequential},
-                               {.kind = KeyKind::kBytes, .length_bytes = 24}};
-
 TEST(NameTaken, TheSetIsAskedForWhatIsThereAndForFalsePositives) {
-  for (const KeySetSpec& key_set : kKeySets) {
+  const KeySetsOfEachKind key_sets(kKeys + 60'000);
+  for (const KeySetSpec& key_set : key_sets.specs()) {
     SourceOf<BlockedBloom> source;
     TestedWorkload tested(*MakeNameTaken(), source, {{"operations", 50'000}}, kKeys, key_set);
     for (const double share : {0.0, 0.5, 0.9, 1.0}) {
@@ -63,6 +61,17 @@ TEST(NameTaken, TheSameSeedCountsTheSame) {
   TestedWorkload tested(*MakeNameTaken(), source, {{"operations", 5000}}, kKeys);
   EXPECT_EQ(tested.Report(0.9).metrics, tested.Report(0.9).metrics);
   EXPECT_NE(tested.Report(0.9).fpr.false_positives, tested.Report(0.9, 77).fpr.false_positives);
+}
+
+TEST(NameTaken, ANameThatIsDeniedIsAWrongAnswer) {
+  SourceOf<Denying<Ribbon>> source(nlohmann::json{{"bits_per_key", 2}});
+  for (const char* behind : {"hash_set", "nothing"}) {
+    TestedWorkload tested(*MakeNameTaken(), source, {{"operations", 10'000}, {"behind", behind}},
+                          kKeys);
+    const Result<WorkloadReport> report = tested.ReportAlone(0.9);
+    ASSERT_FALSE(report) << behind;
+    EXPECT_THAT(report.error(), testing::StartsWith(kWrongAnswer));
+  }
 }
 
 TEST(NameTaken, EstimatesTheMemoryOfAHundredMillionKeys) {

@@ -1,5 +1,6 @@
 #include "workloads/semi_join/semi_join.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -40,6 +41,9 @@ using Knobs = Described::Params;
 
 // The join's table at its usual load.
 constexpr double kTableLoad = 0.5;
+// Rows whose slots are under way in the join, as filters have several lines under way in batches: a
+// join that waits for each would make a filter look better than it is.
+constexpr uint64_t kRowsAhead = 16;
 
 class State final : public WorkloadState {
  public:
@@ -85,19 +89,21 @@ class Run final : public WorkloadRun {
 
   // Rows that are joined, or those that are sent where nothing is joined.
   Result<uint64_t> Iterate() override {
-    const Passed passed = Scan();
+    const Passed passed = Scan(state_.knobs_.join);
     return state_.knobs_.join == Join::kOn ? passed.joined : passed.sent;
   }
 
   Result<WorkloadReport> Report() override {
-    const Passed passed = Scan();
+    // Joined whatever is timed: where rows are only counted, a false positive makes up for a match
+    // that was lost.
+    const Passed passed = Scan(Join::kOn);
     const uint64_t matching = rows_.size() - rows_.negatives();
-    if (passed.sent < matching || (state_.knobs_.join == Join::kOn && passed.joined != matching)) {
-      return Error{fmt::format("{}{} of {} matching rows were sent, {} joined", kWrongAnswer,
-                               passed.sent, matching, passed.joined)};
+    if (passed.joined != matching) {
+      return Error{fmt::format("{}{} of {} matching rows were joined", kWrongAnswer, passed.joined,
+                               matching)};
     }
     WorkloadReport report;
-    // A matching row is never dropped, which the count of joined rows shows.
+    // No matching row was dropped: what else was sent is false positives.
     report.fpr = MetFpr(filter_, passed.sent - matching, rows_.negatives());
     report.counters = {{"rows", rows_.size()},
                        {"matching_rows", matching},
@@ -129,19 +135,19 @@ class Run final : public WorkloadRun {
     uint64_t joined = 0;
   };
 
-  Passed Scan() {
+  Passed Scan(Join join) {
     Passed passed;
     hashes_.clear();
     rows_.ForEachHash(state_.hash_seed_, [&](uint64_t hash) {
       hashes_.push_back(hash);
-      if (hashes_.size() == state_.knobs_.batch_rows) Pass(passed);
+      if (hashes_.size() == state_.knobs_.batch_rows) Pass(join, passed);
     });
-    if (!hashes_.empty()) Pass(passed);
+    if (!hashes_.empty()) Pass(join, passed);
     return passed;
   }
 
   // One batch: what the filter lets through is packed, as an operator hands it on, and joined.
-  void Pass(Passed& passed) {
+  void Pass(Join join, Passed& passed) {
     filter_.MayContainBits(hashes_, bits_.data());
     const uint64_t row_bytes = state_.knobs_.row_bytes;
     char* end = sent_.data();
@@ -154,14 +160,28 @@ class Run final : public WorkloadRun {
       }
     }
     passed.sent += static_cast<uint64_t>(end - sent_.data()) / row_bytes;
-    if (state_.knobs_.join == Join::kOn) {
-      for (const char* row = sent_.data(); row != end; row += row_bytes) {
-        uint64_t hash;
-        std::memcpy(&hash, row, sizeof(hash));
-        passed.joined += state_.table_.Contains(hash) ? 1 : 0;
-      }
+    if (join == Join::kOn) {
+      passed.joined += JoinArrived(static_cast<uint64_t>(end - sent_.data()) / row_bytes);
     }
     hashes_.clear();
+  }
+
+  // How many of the first rows in the buffer have a partner.
+  uint64_t JoinArrived(uint64_t rows) const {
+    const auto hash_of = [&](uint64_t row) {
+      uint64_t hash;
+      std::memcpy(&hash, sent_.data() + row * state_.knobs_.row_bytes, sizeof(hash));
+      return hash;
+    };
+    for (uint64_t row = 0; row < std::min(rows, kRowsAhead); ++row) {
+      state_.table_.Prefetch(hash_of(row));
+    }
+    uint64_t joined = 0;
+    for (uint64_t row = 0; row < rows; ++row) {
+      if (row + kRowsAhead < rows) state_.table_.Prefetch(hash_of(row + kRowsAhead));
+      joined += state_.table_.Contains(hash_of(row)) ? 1 : 0;
+    }
+    return joined;
   }
 
   const State& state_;
@@ -195,19 +215,21 @@ class SemiJoin final : public WorkloadWithKnobs<Described> {
     const Knobs parsed = Parse(knobs);
     const double n = static_cast<double>(keys);
     const double rows = static_cast<double>(parsed.rows);
-    return {.memory_bytes = n * (8 + 32 + 8 / kTableLoad) + rows * 64,
+    // A batch of rows before the filter and after it.
+    const double batches = 2.0 * static_cast<double>(parsed.batch_rows * parsed.row_bytes);
+    return {.memory_bytes = n * (8 + 32 + 8 / kTableLoad) + rows * 64 + batches,
             .prepare_seconds = n * 250e-9,
             .iteration_seconds = rows * 40e-9};
   }
 
   Result<std::unique_ptr<WorkloadState>> Prepare(const WorkloadSetup& setup) const override {
-    std::vector<uint64_t> hashes(setup.keys);
+    std::vector<uint64_t> hashes;
+    hashes.reserve(setup.keys);
     HashSet table(setup.keys, kTableLoad);
-    for (uint64_t i = 0; i < setup.keys; ++i) {
-      hashes[i] = setup.key_set->Hash(i, setup.seed);
-      table.Insert(hashes[i]);
-    }
-    setup.alive();
+    ForEachPresentHash(setup, [&](uint64_t hash) {
+      hashes.push_back(hash);
+      table.Insert(hash);
+    });
     Result<SingleFilter> single = BuildSingleFilter(setup, hashes);
     if (!single) return Error{single.error()};
     return std::unique_ptr<WorkloadState>(std::make_unique<State>(

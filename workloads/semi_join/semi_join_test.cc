@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "filters/bloom/blocked.h"
@@ -38,8 +39,8 @@ void ExpectEveryMatchIsJoined(const KeySetSpec& key_set) {
 }
 
 TEST(SemiJoin, EveryMatchIsJoinedAndFewOthersAreSent) {
-  for (const KeySetSpec& key_set :
-       {KeySetSpec{}, KeySetSpec{.kind = KeyKind::kBytes, .length_bytes = 20}}) {
+  const KeySetsOfEachKind key_sets(kKeys + 40'000);
+  for (const KeySetSpec& key_set : key_sets.specs()) {
     ExpectEveryMatchIsJoined<BlockedBloom>(key_set);
     ExpectEveryMatchIsJoined<Ribbon>(key_set);
   }
@@ -59,6 +60,43 @@ TEST(SemiJoin, WithoutAJoinTheRowsThatAreSentAreCounted) {
   TestedWorkload tested(*MakeSemiJoin(), source, {{"rows", 3000}, {"join", "off"}}, kKeys);
   const WorkloadReport report = tested.Report(0.9);
   EXPECT_EQ(tested.positives(), report.counters.at("rows_sent"));
+}
+
+TEST(SemiJoin, AMatchThatIsLostIsAWrongAnswer) {
+  // So many false positives that more rows are sent than match.
+  SourceOf<Denying<Ribbon>> source(nlohmann::json{{"bits_per_key", 2}});
+  for (const char* join : {"on", "off"}) {
+    TestedWorkload tested(*MakeSemiJoin(), source, {{"rows", 10'000}, {"join", join}}, kKeys);
+    const Result<WorkloadReport> report = tested.ReportAlone(0.9);
+    ASSERT_FALSE(report) << join;
+    EXPECT_THAT(report.error(), testing::StartsWith(kWrongAnswer));
+    EXPECT_THAT(report.error(), testing::HasSubstr("of 1000 matching rows"));
+  }
+}
+
+TEST(SemiJoin, GivesSignsOfLifeWhileKeysAreHashed) {
+  SourceOf<AlwaysMaybe> source;
+  const KeySet key_set;
+  uint64_t signs = 0;
+  const WorkloadSetup setup{.knobs = *MakeSemiJoin()->CompleteKnobs({{"rows", 1000}}),
+                            .filters = &source,
+                            .key_set = &key_set,
+                            .keys = (uint64_t{2} << 20) + 1,
+                            .directory = {},
+                            .alive = [&] { ++signs; }};
+  ASSERT_TRUE(MakeSemiJoin()->Prepare(setup));
+  EXPECT_GE(signs, 3u);
+}
+
+TEST(SemiJoin, EstimatesTheMemoryOfItsBatches) {
+  const auto workload = MakeSemiJoin();
+  const auto bytes = [&](uint64_t batch_rows) {
+    return workload
+        ->EstimateCost(*workload->CompleteKnobs({{"batch_rows", batch_rows}, {"row_bytes", 4096}}),
+                       kKeys)
+        .memory_bytes;
+  };
+  EXPECT_GE(bytes(65'536) - bytes(1), 2.0 * 65'535 * 4096);
 }
 
 }  // namespace
