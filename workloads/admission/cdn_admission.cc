@@ -36,9 +36,10 @@ struct Described {
       Knob<Params, uint64_t>{"requests", &Params::requests, 1000, uint64_t{1} << 28,
                              "requests in a pass, which are the operations"},
       Knob<Params, double>{"zipf_exponent", &Params::zipf_exponent, 1.05, 3,
-                           "of the law that objects are drawn by; the share of objects that are asked "
-                           "for once tends to its inverse"},
-      Knob<Params, double>{"cache_mib", &Params::cache_mib, 1, 1 << 20, "size of the cache in MiB"}};
+                           "of the law that objects are drawn by; the share of objects that are "
+                           "asked for once tends to its inverse"},
+      Knob<Params, double>{"cache_mib", &Params::cache_mib, 1, 1 << 20,
+                           "size of the cache in MiB"}};
 };
 using Knobs = Described::Params;
 
@@ -90,8 +91,8 @@ class Cache {
   std::unordered_map<uint64_t, std::list<Entry>::iterator> places_;
 };
 
-// What was asked for lately: a filter that is being filled, and the full one before it. A policy whose
-// filters take no single keys (always_maybe) has one that is never filled.
+// What was asked for lately: a filter that is being filled, and the full one before it. A policy
+// whose filters take no single keys (always_maybe) has one that is never filled.
 class Seen {
  public:
   Seen(const FilterPolicy& policy, uint64_t keys, uint64_t seed)
@@ -142,8 +143,8 @@ class Seen {
   uint64_t rotations_ = 0;
 };
 
-// Theory's false admissions, summed over trials that meet filters at changing loads. An object is let
-// through by either filter: previous + (1 - previous) * current.
+// Theory's false admissions, summed over trials that meet filters at changing loads. An object is
+// let through by either filter: previous + (1 - previous) * current.
 //
 // Some closed forms take a third of a second, so rates are evaluated once for each of 32 loads, in
 // the middle between two, and kept for the filters that follow. Of a filter of k probes, whose rate
@@ -174,8 +175,8 @@ class Expectation {
     trials_[step_] += 1 - previous_.mean;
   }
 
-  // After the last request; nothing where a filter has no closed form. Deviations of the two filters
-  // are added, as if they always went together, which is no less than the deviation of the sum.
+  // After the last request; nothing where a filter has no closed form. Deviations of the two
+  // filters are added, as if they always went together, which is no less than that of the sum.
   std::optional<FprEstimate> Sum(const Seen& seen) {
     for (size_t step = 0; step < trials_.size(); ++step) {
       if (trials_[step] == 0) continue;
@@ -286,8 +287,8 @@ class Run final : public WorkloadRun {
   Result<WorkloadReport> Report() override {
     Tally tally;
     Window held;
-    // Objects that came in by a false positive, which the filters do not hold. Asked again they meet
-    // the same answer, and are no further trials until both filters are others.
+    // Objects that came in by a false positive, which the filters do not hold. Asked again they
+    // meet the same answer, and are no further trials until both filters are others.
     Window let_through;
     uint64_t rotations = 0;
     Expectation expected(state_.keys_, state_.alive_);
@@ -457,7 +458,10 @@ class CdnAdmission final : public WorkloadWithKnobs<Described> {
                                       : policy.Build({}, setup.seed);
     if (!filter) return Error{filter.error()};
     uint64_t held = 0;
-    while (policy.can_insert() && held < setup.keys && (*filter)->Insert(HashU64(held + 1, setup.seed))) ++held;
+    while (policy.can_insert() && held < setup.keys &&
+           (*filter)->Insert(HashU64(held + 1, setup.seed))) {
+      ++held;
+    }
     const double build_ns =
         std::chrono::duration<double, std::nano>(Clock::now() - start).count();
     setup.alive();

@@ -20,8 +20,8 @@ constexpr uint64_t kRequests = 100'000;
 
 nlohmann::json Knobs() { return {{"requests", kRequests}, {"cache_mib", 16}}; }
 
-// Of n draws, the expected numbers of objects that are drawn, and that are drawn once: sums over ranks,
-// those beyond 2^16 as integrals, where an object is hardly ever drawn twice.
+// Of n draws, the expected numbers of objects that are drawn, and that are drawn once: sums over
+// ranks, those beyond 2^16 as integrals, where an object is hardly ever drawn twice.
 struct ExpectedObjects {
   double drawn = 0;
   double once = 0;
@@ -46,9 +46,9 @@ ExpectedObjects ExpectObjects(double exponent, double n) {
   return expected;
 }
 
-// Seven deviations: about 1e-11 of a normal law. Were the number of requests drawn by Poisson's law,
-// objects would be drawn independently of each other, and the variance of both counts below their
-// mean; that the number is fixed only takes from it.
+// Seven deviations: about 1e-11 of a normal law. Were the number of requests drawn by Poisson's
+// law, objects would be drawn independently of each other, and the variance of both counts below
+// their mean; that the number is fixed only takes from it.
 TEST(CdnAdmission, AsManyObjectsAreAskedForOnceAsTheLawSays) {
   for (const double exponent : {1.2, 4.0 / 3, 2.0}) {
     SourceOf<BlockedBloom> source;
@@ -81,8 +81,8 @@ TEST(CdnAdmission, WritesFarLessThanAdmittingAll) {
   EXPECT_GT(report.counters.at("rotations"), 0u);
 }
 
-// A cache that holds few objects asks again and again for those that came in by a false positive: one
-// trial each, or the count would be far above theory's.
+// A cache that holds few objects asks again and again for those that came in by a false positive:
+// one trial each, or the count would be far above theory's.
 TEST(CdnAdmission, FalseAdmissionsAreThoseThatTheoryExpects) {
   for (const double cache_mib : {1.0, 16.0, 1024.0}) {
     SourceOf<BlockedBloom> source(nlohmann::json{{"bits_per_key", 6}});

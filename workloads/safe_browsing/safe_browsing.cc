@@ -95,7 +95,8 @@ class Run final : public WorkloadRun {
       }
     });
     if (missed != 0) {
-      return Error{fmt::format("{}{} visits to listed URLs were not noticed", kWrongAnswer, missed)};
+      return Error{
+          fmt::format("{}{} visits to listed URLs were not noticed", kWrongAnswer, missed)};
     }
     const uint64_t clean = visits_.negatives();
     WorkloadReport report;
@@ -152,8 +153,8 @@ class SafeBrowsing final : public WorkloadWithKnobs<Described> {
     // Visits of one prefix get one answer. With eight prefixes for each, the variance of false
     // positives is at most 1/8 above that of as many independent trials.
     if (parsed.prefix_bits < 64 && parsed.operations > (uint64_t{1} << parsed.prefix_bits) / 8) {
-      return fmt::format("prefix_bits: {} bits are too few for {} visits, many of which would share "
-                         "prefixes and so answers; at most {} operations",
+      return fmt::format("prefix_bits: {} bits are too few for {} visits, many of which would "
+                         "share prefixes and so answers; at most {} operations",
                          parsed.prefix_bits, parsed.operations,
                          (uint64_t{1} << parsed.prefix_bits) / 8);
     }
@@ -199,7 +200,8 @@ uint64_t PrefixSetBytes(const std::vector<uint64_t>& ascending_prefixes) {
   uint64_t bytes = 0;
   uint64_t run = 0;
   for (size_t i = 0; i < ascending_prefixes.size(); ++i) {
-    if (i == 0 || run == kMaxRun || ascending_prefixes[i] - ascending_prefixes[i - 1] > UINT16_MAX) {
+    if (i == 0 || run == kMaxRun ||
+        ascending_prefixes[i] - ascending_prefixes[i - 1] > UINT16_MAX) {
       bytes += kIndexBytes;
       run = 0;
     } else {
