@@ -27,6 +27,8 @@ TEST(SafeBrowsing, ListedSitesAreNoticedAndFewOthers) {
   EXPECT_TRUE(theory::FprAgrees(report.fpr.false_positives, report.fpr.queries,
                                 {*report.fpr.expected, *report.fpr.expected_instance_sd}, 1e-9));
   EXPECT_EQ(ValueOfMetric(report, "sorted_prefixes_bytes"), 4.0 * kKeys);
+  EXPECT_EQ(ValueOfMetric(report, "list_bits_per_prefix"),
+            ValueOfMetric(report, "list_bytes") * 8 / kKeys);
 }
 
 // With 20 bits a clean URL shares its prefix with a listed one with a chance of about
@@ -53,9 +55,24 @@ TEST(SafeBrowsing, WithoutAFilterEveryVisitIsARequest) {
 
 TEST(SafeBrowsing, ThereMustBeAsManyPrefixesAsSites) {
   const auto workload = MakeSafeBrowsing();
-  const nlohmann::json knobs = *workload->CompleteKnobs({{"prefix_bits", 8}});
-  EXPECT_THAT(workload->Contradiction(knobs, 256), HasSubstr("prefix_bits"));
-  EXPECT_EQ(workload->Contradiction(knobs, 255), "");
+  const nlohmann::json knobs =
+      *workload->CompleteKnobs({{"prefix_bits", 13}, {"operations", 1000}});
+  EXPECT_THAT(workload->Contradiction(knobs, 8192), HasSubstr("no 8192 prefixes of 13 bits"));
+  EXPECT_EQ(workload->Contradiction(knobs, 8191), "");
+}
+
+// Else a few false positives are counted many times, and a right filter is found to be wrong.
+TEST(SafeBrowsing, VisitsMustNotShareManyPrefixes) {
+  const auto workload = MakeSafeBrowsing();
+  const auto contradiction = [&](uint64_t prefix_bits, uint64_t operations) {
+    return workload->Contradiction(
+        *workload->CompleteKnobs({{"prefix_bits", prefix_bits}, {"operations", operations}}), 100);
+  };
+  EXPECT_EQ(contradiction(20, 131072), "");
+  EXPECT_THAT(contradiction(20, 131073), HasSubstr("at most 131072 operations"));
+  for (const uint64_t bits : {32, 63, 64}) EXPECT_EQ(contradiction(bits, uint64_t{1} << 28), "");
+  EXPECT_EQ(workload->Contradiction(*workload->CompleteKnobs(nlohmann::json::object()), 600'000),
+            "");
 }
 
 TEST(PrefixSetBytes, CountsIndexEntriesAndDifferences) {
