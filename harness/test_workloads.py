@@ -32,7 +32,6 @@ SMALL = {
 }
 FILTER_OF = {"rocksdb_get": "rocksdb_bloom"}
 WITHOUT_SHARE = {"lsm_load", "cdn_admission"}
-# What keeps single keys of single filters is not asked of a filter that was not there.
 NO_FILTER = "always_maybe"
 
 
@@ -78,9 +77,7 @@ def test_the_list_tells_every_workload_and_its_knobs():
 @pytest.mark.parametrize("name", SMALL)
 def test_every_workload_runs_with_a_filter_and_without(tmp_path, name):
     """One that needs an engine that is not there is recorded as skipped, with the reason."""
-    filters = {FILTER_OF.get(name, "blocked_bloom"): {"bits_per_key": 10}}
-    if name != "cdn_admission":
-        filters[NO_FILTER] = {}
+    filters = {FILTER_OF.get(name, "blocked_bloom"): {"bits_per_key": 10}, NO_FILTER: {}}
     sweep = {"filters": filters, "workload": {"name": name, **SMALL[name]}, "keys": 3000}
     if name not in WITHOUT_SHARE:
         sweep["negative_shares"] = [0, 0.9, 1]
