@@ -47,7 +47,9 @@ Descriptor OpenRetrying(const fs::path& path, int flags) {
   return Descriptor(number);
 }
 
-std::optional<Error> SyncDirectory(const fs::path& directory) {
+// Of names that are relative to the directory of the process, the parent path is empty.
+std::optional<Error> SyncDirectoryOf(const fs::path& path) {
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const Descriptor descriptor = OpenRetrying(directory, O_RDONLY | O_DIRECTORY);
   if (descriptor.get() < 0) return SystemError(directory, "cannot be opened", errno);
   if (fsync(descriptor.get()) != 0) return SystemError(directory, "cannot be synced", errno);
@@ -158,7 +160,7 @@ class SystemFiles final : public Files {
     if (rename(from.c_str(), to.c_str()) != 0) {
       return SystemError(from, "cannot be renamed", errno);
     }
-    return durable_ ? SyncDirectory(to.parent_path()) : std::nullopt;
+    return durable_ ? SyncDirectoryOf(to) : std::nullopt;
   }
 
   std::optional<Error> Remove(const fs::path& path) override {

@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_WORKLOADS_LSM_FILES_H_
 #define FILTERBENCH_WORKLOADS_LSM_FILES_H_
 
-// The few calls of the file system that a store makes, in one place: errors name the file, and tests
-// put faults between any two of them.
+// The few calls of the file system that a store makes, in one place: errors name the file, and
+// tests put faults between any two of them.
 
 #include <cstddef>
 #include <cstdint>

@@ -76,12 +76,14 @@ class Block {
  public:
   Block() = default;
   // The error says what is wrong.
-  static Result<Block> Parse(std::string_view bytes) {
+  static Result<Block> Parse(std::string_view bytes, const Home& home) {
     Decoder header(bytes);
     const uint64_t checksum = header.U64();
     const uint64_t entries = header.U32();
     const uint64_t used = header.U32();
-    if (!header.ok() || checksum != SectionChecksum(bytes)) return Error{"its checksum is wrong"};
+    if (!header.ok() || checksum != SectionChecksum(bytes, home)) {
+      return Error{"its checksum is wrong"};
+    }
     const uint64_t offset_bytes = entries * sizeof(uint32_t);
     if (entries == 0 || used > bytes.size() || used < kBlockHeaderBytes ||
         used - kBlockHeaderBytes < offset_bytes) {
@@ -141,7 +143,8 @@ class OpenTable final : public Table {
     if (size < kFooterBytes || size % kDirectAlignment != 0) {
       return Damage(fmt::format("has {} bytes, which no table has", size));
     }
-    Result<std::string_view> footer = ReadSection({size - kFooterBytes, kFooterBytes}, buffer_);
+    Result<std::string_view> footer =
+        ReadSection({size - kFooterBytes, kFooterBytes}, /*file_number=*/0);
     if (!footer) return Error{footer.error()};
     Decoder decoder(*footer);
     decoder.U64();
@@ -151,6 +154,10 @@ class OpenTable final : public Table {
     }
     prefix_bytes_ = decoder.U32();
     hash_seed_ = decoder.U64();
+    facts_.number = decoder.U64();
+    if (facts_.number != number) {
+      return Damage(fmt::format("is file {} by its own account", facts_.number));
+    }
     Place index;
     for (Place* place : {&filter_place_, &prefix_filter_place_, &index}) {
       place->offset = decoder.U64();
@@ -158,9 +165,6 @@ class OpenTable final : public Table {
       if (!IsPlace(*place)) return Damage("its footer points outside of it");
     }
     if (auto error = ReadIndex(index)) return error;
-    if (facts_.number != number) {
-      return Damage(fmt::format("is file {} by its own account", facts_.number));
-    }
     if (facts_.file_bytes != size) {
       return Damage(fmt::format("has {} bytes, {} were written", size, facts_.file_bytes));
     }
@@ -197,7 +201,9 @@ class OpenTable final : public Table {
     const std::optional<uint64_t> at = block->LowerBound(key);
     std::optional<Entry> entry;
     if (at && *at < block->size()) entry = block->At(*at);
-    if (!at || (*at < block->size() && !entry)) return BlockDamage(index, "has an impossible entry");
+    if (!at || (*at < block->size() && !entry)) {
+      return BlockDamage(index, "has an impossible entry");
+    }
     const bool found = entry && entry->key == key;
     if (answer == Answer::kNotAsked) {
       ++counters.not_consulted;
@@ -324,16 +330,21 @@ class OpenTable final : public Table {
            place.offset <= file_->size() && place.bytes <= file_->size() - place.offset;
   }
 
+  Home HomeOf(const Place& place) const {
+    return {.file_number = facts_.number, .offset = place.offset};
+  }
+
   Result<std::string_view> ReadBytes(const Place& place, AlignedBuffer& buffer) const {
     const std::span<std::byte> bytes = buffer.Take(place.bytes);
     if (auto error = file_->Read(place.offset, bytes)) return *error;
     return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // The bytes of a section whose checksum is right; valid until the buffer is used again.
-  Result<std::string_view> ReadSection(const Place& place, AlignedBuffer& buffer) const {
-    const Result<std::string_view> section = ReadBytes(place, buffer);
-    if (section && Decoder(*section).U64() != SectionChecksum(*section)) {
+  // The bytes of a section whose checksum is right; valid until buffer_ is used again.
+  Result<std::string_view> ReadSection(const Place& place, uint64_t file_number) const {
+    const Result<std::string_view> section = ReadBytes(place, buffer_);
+    const Home home = {.file_number = file_number, .offset = place.offset};
+    if (section && Decoder(*section).U64() != SectionChecksum(*section, home)) {
       return Damage(fmt::format("the section at {} has a wrong checksum", place.offset));
     }
     return section;
@@ -341,18 +352,20 @@ class OpenTable final : public Table {
 
   std::optional<Error> ReadIndex(const Place& place) {
     if (place.bytes < kSectionHeaderBytes) return Damage("has no index");
-    Result<std::string_view> section = ReadSection(place, buffer_);
+    Result<std::string_view> section = ReadSection(place, facts_.number);
     if (!section) return Error{section.error()};
     Decoder decoder(*section);
     decoder.U64();
     const uint64_t used = decoder.U64();
+    uint64_t has_peak = 0;
     uint64_t peak = 0;
     uint64_t build_ns = 0;
-    for (uint64_t* fact : {&facts_.number, &facts_.file_bytes, &facts_.entries, &facts_.tombstones,
-                           &facts_.filter_bytes, &facts_.filter_keys, &peak, &build_ns}) {
+    for (uint64_t* fact :
+         {&facts_.file_bytes, &facts_.entries, &facts_.tombstones, &facts_.filter_bytes,
+          &facts_.filter_keys, &has_peak, &peak, &build_ns}) {
       *fact = decoder.U64();
     }
-    if (peak != 0) facts_.filter_peak_bytes = peak;
+    if (has_peak != 0) facts_.filter_peak_bytes = peak;
     facts_.filter_build_ns = static_cast<double>(build_ns);
     facts_.smallest = decoder.Text();
     facts_.largest = decoder.Text();
@@ -399,7 +412,7 @@ class OpenTable final : public Table {
       if (!prefix_filter) return Error{prefix_filter.error()};
       prefix_filter_ = std::move(*prefix_filter);
     } else {
-      prefix_bytes_ = 0;
+      prefix_filter_place_ = {};
     }
     // Where filters are read anew each time, this was to find out whether they can be.
     if (!reading_.filters_in_memory || !filter_problem_.empty()) {
@@ -418,7 +431,9 @@ class OpenTable final : public Table {
     const Result<std::string_view> section = ReadBytes(place, filter_buffer_);
     if (!section) return Error{section.error()};
     Decoder decoder(*section);
-    if (decoder.U64() != SectionChecksum(*section)) return refuse("its checksum is wrong");
+    if (decoder.U64() != SectionChecksum(*section, HomeOf(place))) {
+      return refuse("its checksum is wrong");
+    }
     decoder.U64();
     const std::string_view identity = decoder.Text();
     decoder.U64();
@@ -462,7 +477,7 @@ class OpenTable final : public Table {
     ++counters.block_reads;
     counters.block_bytes += place.bytes;
     Result<Block> block =
-        Block::Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        Block::Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, HomeOf(place));
     if (!block) return BlockDamage(index, "is damaged: " + block.error());
     return block;
   }

@@ -2,7 +2,7 @@
 #define FILTERBENCH_WORKLOADS_LSM_TABLE_H_
 
 // An immutable file of sorted keys: data blocks, filter blocks, an index of the data blocks, and a
-// footer, each with a checksum. table.cc has the layout.
+// footer, each with a checksum. table_format.h has the layout.
 
 #include <cstdint>
 #include <filesystem>

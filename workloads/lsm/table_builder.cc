@@ -35,6 +35,7 @@ class Builder final : public TableBuilder {
   }
 
   std::optional<Error> Add(std::string_view key, std::optional<std::string_view> value) override {
+    if (failed_) return failed_;
     if (facts_.entries != 0 && key <= last_key_) {
       return Error{path_.string() + ": keys must be added in ascending order, each once"};
     }
@@ -75,6 +76,7 @@ class Builder final : public TableBuilder {
   }
 
   Result<TableFacts> Finish() override {
+    if (failed_) return *failed_;
     if (facts_.entries == 0) return Error{path_.string() + ": a table must have an entry"};
     if (auto error = FinishBlock()) return *error;
     facts_.largest = last_key_;
@@ -100,12 +102,13 @@ class Builder final : public TableBuilder {
     footer.U32(kVersion);
     footer.U32(format_.policy != nullptr ? format_.prefix_bytes : 0);
     footer.U64(format_.hash_seed);
+    footer.U64(facts_.number);
     for (const Place& place : {filter, prefix_filter, index}) {
       footer.U64(place.offset);
       footer.U64(place.bytes);
     }
     Place ignored;
-    if (auto error = Write(footer.FinishSection(), ignored)) return *error;
+    if (auto error = Write(footer.FinishSection({.offset = written_}), ignored)) return *error;
     if (auto error = file_->SyncAndClose()) return *error;
     if (auto error = files_.Rename(temporary_, path_)) return *error;
     finished_ = true;
@@ -118,13 +121,17 @@ class Builder final : public TableBuilder {
     uint64_t bytes = 0;
   };
 
+  // Of the section that is written next.
+  Home NextHome() const { return {.file_number = facts_.number, .offset = written_}; }
+
   // Of the block under way, with its offsets.
   uint64_t BlockBytes() const { return block_.size() + offsets_.size() * sizeof(uint32_t); }
 
   std::optional<Error> Write(std::string_view section, Place& place) {
     place = {written_, section.size()};
     written_ += section.size();
-    return file_->Append(std::as_bytes(std::span(section)));
+    failed_ = file_->Append(std::as_bytes(std::span(section)));
+    return failed_;
   }
 
   std::optional<Error> FinishBlock() {
@@ -132,7 +139,7 @@ class Builder final : public TableBuilder {
     block_.Patch(kChecksumBytes, offsets_.size() | block_.size() << 32);
     offsets_.clear();
     blocks_.push_back({{}, last_key_});
-    return Write(block_.FinishSection(), blocks_.back().first);
+    return Write(block_.FinishSection(NextHome()), blocks_.back().first);
   }
 
   std::optional<Error> WriteFilter(const std::vector<uint64_t>& hashes, Place& place) {
@@ -154,7 +161,7 @@ class Builder final : public TableBuilder {
     section.U64(hashes.size());
     section.Text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     section.Patch(kChecksumBytes, section.size());
-    return Write(section.FinishSection(), place);
+    return Write(section.FinishSection(NextHome()), place);
   }
 
   std::string IndexSection() const {
@@ -162,9 +169,9 @@ class Builder final : public TableBuilder {
     section.U64(0);
     section.U64(0);
     for (const uint64_t fact :
-         {facts_.number, facts_.file_bytes, facts_.entries, facts_.tombstones, facts_.filter_bytes,
-          facts_.filter_keys, facts_.filter_peak_bytes.value_or(0),
-          static_cast<uint64_t>(facts_.filter_build_ns)}) {
+         {facts_.file_bytes, facts_.entries, facts_.tombstones, facts_.filter_bytes,
+          facts_.filter_keys, uint64_t{facts_.filter_peak_bytes.has_value()},
+          facts_.filter_peak_bytes.value_or(0), static_cast<uint64_t>(facts_.filter_build_ns)}) {
       section.U64(fact);
     }
     section.Text(facts_.smallest);
@@ -176,7 +183,7 @@ class Builder final : public TableBuilder {
       section.Text(last_key);
     }
     section.Patch(kChecksumBytes, section.size());
-    return section.FinishSection();
+    return section.FinishSection(NextHome());
   }
 
   Files& files_;
@@ -185,6 +192,7 @@ class Builder final : public TableBuilder {
   const TableFormat format_;
   std::unique_ptr<WritableFile> file_;
   bool finished_ = false;
+  std::optional<Error> failed_;  // of a write: what follows it would be in the wrong place
 
   TableFacts facts_;
   uint64_t written_ = 0;

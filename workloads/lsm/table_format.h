@@ -2,17 +2,20 @@
 #define FILTERBENCH_WORKLOADS_LSM_TABLE_FORMAT_H_
 
 // The bytes of a table file. All numbers are little-endian. Every section begins at a multiple of
-// kDirectAlignment and is filled up to one with zeros, so that each is read by one aligned read; its
-// first eight bytes are the XXH3-64 of all others, padding included.
+// kDirectAlignment and is filled up to one with zeros, so that each is read by one aligned read.
+// Its first eight bytes are the XXH3-64 of all others, padding included, seeded with the file's
+// number and the section's offset: a write that was lost, or went elsewhere, leaves a section that
+// is right, but not here. Only the footer, which has the number in it, goes without it in the seed.
 //
 //   data block   checksum u64, entries u32, used u32 (bytes up to the end of the offsets);
-//                per entry: key length varint, value length + 1 varint (0: a tombstone), key, value;
-//                offset of each entry from the begin of the block, u32
+//                per entry: key length varint, value length + 1 varint (0: a tombstone), key,
+//                value; offset of each entry from the begin of the block, u32
 //   filter       checksum u64, used u64; identity of its policy, keys u64, bytes of the filter
-//   index        checksum u64, used u64; facts of the file; blocks u64; per block: offset u64, bytes
-//                u64, last key
-//   footer       checksum u64, magic u64, version u32, prefix length u32, hash seed u64; offset u64
-//                and bytes u64 of the filter, of the filter of prefixes, and of the index (0 bytes: none)
+//   index        checksum u64, used u64; facts of the file; blocks u64; per block: offset u64,
+//                bytes u64, last key
+//   footer       checksum u64, magic u64, version u32, prefix length u32, hash seed u64, number of
+//                the file u64; offset u64 and bytes u64 of the filter, of the filter of prefixes,
+//                and of the index (0 bytes: none)
 //
 // in this order: data blocks, filter, filter of prefixes, index, footer. Texts are a length u64 and
 // the bytes.
@@ -43,9 +46,16 @@ inline uint64_t RoundedUp(uint64_t bytes) {
   return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
 }
 
+// Where a section belongs.
+struct Home {
+  uint64_t file_number = 0;  // 0 for the footer
+  uint64_t offset = 0;
+};
+
 // Of a section as it lies in the file.
-inline uint64_t SectionChecksum(std::string_view section) {
-  return HashBytes(section.substr(kChecksumBytes), kMagic);
+inline uint64_t SectionChecksum(std::string_view section, const Home& home) {
+  return HashBytes(section.substr(kChecksumBytes),
+                   Mix64(Mix64(kMagic + home.file_number) + home.offset));
 }
 
 class Encoder {
@@ -66,9 +76,9 @@ class Encoder {
   std::string_view bytes() const { return bytes_; }
 
   // Filled up, with its checksum: a section as it is written. The encoder is empty again.
-  std::string FinishSection() {
+  std::string FinishSection(const Home& home) {
     bytes_.resize(RoundedUp(bytes_.size()));
-    Patch(0, SectionChecksum(bytes_));
+    Patch(0, SectionChecksum(bytes_, home));
     return std::exchange(bytes_, {});
   }
 
