@@ -16,7 +16,8 @@ LOOKUPS = '[data-figure="lookup_vs_size"]'
 
 def entries(run_path):
     return {entry["point_id"]: entry
-            for entry in json.loads((run_path / "summary.json").read_text())["points"]}
+            for entry in json.loads((run_path / "summary.json").read_text())["points"]
+            if entry["point"]["mode"] != "workload"}  # the page is about filters
 
 
 def write_page(tmp_path, made, *paths):
