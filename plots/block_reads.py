@@ -66,7 +66,8 @@ def _select(run):
         variants = set(zip(measured["filter"], measured["variant"]))
         others = points[numpy.array([place not in variants for place in zip(
             points["filter"], points["variant"])], dtype=bool)]
-        chosen = pandas.concat([points[numpy.array([place in asked for place in places], dtype=bool)],
+        of_gets = numpy.array([place in asked for place in places], dtype=bool)
+        chosen = pandas.concat([points[of_gets],
                                 selection.representatives(others) if len(others) else others])
         chosen = chosen.sort_values(["keys", "queries"], kind="stable")
         chosen = chosen.groupby(["filter", "variant"], as_index=False).tail(1).sort_index()
@@ -182,8 +183,8 @@ def _reading(engines):
         return ("Computed, not measured: the mean number of blocks by the formula for files that "
                 "all have a filter of one FPR, which is the measured one (bars: its 95 % interval, "
                 "Clopper-Pearson); filters and indexes in memory.")
-    leveldb = (" LevelDB's filters are over one data block each, so that of most their FPR is another "
-               "than the line's." if "leveldb_get" in engines else "")
+    leveldb = (" LevelDB's filters are over one data block each, so that of most their FPR is "
+               "another than the line's." if "leveldb_get" in engines else "")
     return ("Marks: blocks that gets read per get, counted, in stores whose files all overlap "
             f"({', '.join(engines)}; bars: 95 %, Clopper-Pearson of the false positives). Lines: "
             "the mean by the formula for files that all have a filter of one FPR, which is the "

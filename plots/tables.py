@@ -8,7 +8,8 @@ break_even   what filters of a store cost to build and save its gets, and ribbon
 machine      machine, caches, compiler, commit, spec, processes and rounds of all runs
 
 The LaTeX files hold the bare table, for \\input into a table environment (headline.tex as it is);
-packages: booktabs, and longtable for the long ones (headline, workloads, break_even). Every number is taken from the files of the run.
+packages: booktabs, and longtable for the long ones (headline, workloads, break_even). Every number
+is taken from the files of the run.
 """
 
 import math

@@ -520,7 +520,8 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
           }
           for (const auto& [target, reason] : targets.unusable) {
             point.target = target;
-            if (WhyMeaningless(point, type, nullptr).empty() && seen.insert(PointId(point)).second) {
+            if (WhyMeaningless(point, type, nullptr).empty() &&
+                seen.insert(PointId(point)).second) {
               plan.skipped.push_back({point, reason});
             }
           }
@@ -644,10 +645,9 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
     return spec.source.At("/sweeps", fmt::format("more than {} points", kMaxPoints));
   }
   if (plan.points() + plan.skipped.size() == 0) {
-    return spec.source.At("/sweeps",
-                          fmt::format("there is nothing to measure: no combination has a meaning{}{}",
-                                      plan.meaningless.empty() ? "" : "; the first: ",
-                                      plan.meaningless.empty() ? "" : plan.meaningless[0].reason));
+    std::string problem = "there is nothing to measure: no combination has a meaning";
+    if (!plan.meaningless.empty()) problem += "; the first: " + plan.meaningless[0].reason;
+    return spec.source.At("/sweeps", problem);
   }
   std::vector<Case> possible;
   for (Case& work : plan.cases) {

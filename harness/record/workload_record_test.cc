@@ -47,7 +47,9 @@ TEST(WorkloadRecord, ARatioHasTheBinomialIntervalOfItsTrials) {
 
 TEST(WorkloadRecord, UnknownIsNullWithAReason) {
   WorkloadReport report;
-  report.metrics = {{.name = "a_per_b", .expected_by_chance = std::nullopt, .quantity = std::nullopt},
+  report.metrics = {{.name = "a_per_b",
+                     .expected_by_chance = std::nullopt,
+                     .quantity = std::nullopt},
                     {.name = "c_per_d",
                      .certain = 1,
                      .per = 4,

@@ -22,7 +22,8 @@ std::span<const std::unique_ptr<Workload>> Workloads();
 std::span<const std::pair<std::string, std::string>> WorkloadsNotBuilt();
 // By name; the error names the nearest one, or says why this build has it not.
 Result<const Workload*> FindWorkload(std::string_view name);
-// Why this build has no workload of a name that others have; nothing if it has it, or if there is none.
+// Why this build has no workload of a name that others have; nothing if it has it, or if there is
+// none.
 std::optional<std::string> WhyWorkloadNotBuilt(std::string_view name);
 
 }  // namespace filterbench

@@ -274,7 +274,8 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
               });
   ReadWorkload(reader, sweep);
   sweep.has_negative_shares = reader.Find("negative_shares") != nullptr;
-  reader.List("modes", sweep.modes, NameReader<Mode>(reader, "mode", std::span(kModeNames).first(kModesToName)));
+  reader.List("modes", sweep.modes,
+              NameReader<Mode>(reader, "mode", std::span(kModeNames).first(kModesToName)));
   reader.List(
       "fills", sweep.fills, [&](const json& value, const std::string& at) -> std::optional<double> {
         if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFill) {

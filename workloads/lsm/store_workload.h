@@ -179,7 +179,8 @@ class LoadedStore {
     uint64_t rows_together = 1;
     uint32_t prefix_bytes = 0;  // filters of prefixes, which lookups ask; 0: none
   };
-  // Group i of shape files is in file i % files, of other shapes groups are put in a seeded order. The memtable is
+  // Group i of shape files is in file i % files, of other shapes groups are put in a seeded order.
+  // The memtable is
   // flushed at the end. The store keeps its filters in memory and reads through the page cache
   // until OpenForReads. A store with a filter that it cannot use is an error.
   static Result<std::unique_ptr<LoadedStore>> Load(const WorkloadSetup& setup, Plan plan);
