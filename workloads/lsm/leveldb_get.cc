@@ -19,7 +19,7 @@
 
 #include "filters/hash.h"
 #include "workloads/key_bytes.h"
-#include "workloads/lookups.h"
+#include "workloads/lsm/gets.h"
 #include "workloads/lsm/leveldb_database.h"
 #include "workloads/lsm/leveldb_policy.h"
 
@@ -170,20 +170,16 @@ class GetState final : public WorkloadState {
   std::vector<uint64_t> present_;     // indices of the keys that are asked; empty for all
 };
 
+using lsm::Lookup;
+
 class GetRun final : public WorkloadRun {
  public:
-  struct Lookup {
-    std::string key;
-    bool present = false;
-  };
-
   GetRun(GetState& state, std::vector<Lookup> lookups)
       : state_(state), lookups_(std::move(lookups)) {}
 
   uint64_t operations() const override { return lookups_.size(); }
   std::optional<uint64_t> positives_expected() const override {
-    return std::count_if(lookups_.begin(), lookups_.end(),
-                         [](const Lookup& lookup) { return lookup.present; });
+    return lsm::CountPresent(lookups_);
   }
 
   Result<uint64_t> Iterate() override {
@@ -317,13 +313,8 @@ Result<WorkloadReport> GetRun::Report() {
     const Result<bool> found = database.Get(lookup.key, &value_);
     total_ns += std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
     if (!found) return Error{found.error()};
-    if (*found != lookup.present) {
-      return Error{fmt::format("{}a key that was {} was {}", kWrongAnswer,
-                               lookup.present ? "put" : "never put",
-                               *found ? "found" : "not found")};
-    }
-    if (*found && value_ != ValueOf(lookup.key, state_.knobs_.value_bytes)) {
-      return Error{fmt::format("{}a get returned another value than was put", kWrongAnswer)};
+    if (auto wrong = lsm::CheckAnswer(lookup, *found, value_, state_.knobs_.value_bytes)) {
+      return *wrong;
     }
     filter_probes += probes.size();
     if (auto error = Account(probes, *found, runs)) return *error;
@@ -467,25 +458,16 @@ Result<WorkloadReport> GetRun::Report() {
 
 Result<std::unique_ptr<WorkloadRun>> GetState::Start(std::optional<double> negative_share,
                                                      uint64_t seed) {
-  const uint64_t present = present_.empty() ? keys_ : present_.size();
-  const double share = negative_share.value_or(0);
-  const uint64_t absent = key_set_.size() - keys_;
-  const uint64_t operations = LookupsWithoutRepeats(knobs_.operations, share, present, absent);
-  const LookupIndices stream = MakeLookups(present, present + absent, operations, share, seed);
-  if (stream.negatives !=
-      static_cast<uint64_t>(std::llround(static_cast<double>(operations) * share))) {
-    return Error{fmt::format("{}negative_share: the key set has no absent keys", kNotHere)};
-  }
-  std::vector<GetRun::Lookup> lookups;
-  lookups.reserve(stream.indices.size());
-  for (const uint64_t index : stream.indices) {
-    const bool is_present = index < present;
-    const uint64_t key = !is_present        ? keys_ + (index - present)
-                         : present_.empty() ? index
-                                            : present_[index];
-    lookups.push_back({KeyBytes(key_set_, key), is_present});
-  }
-  return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*this, std::move(lookups)));
+  auto lookups =
+      lsm::DrawGets({.keys = keys_,
+                     .present = present_,
+                     .absent = key_set_.size() - keys_,
+                     .operations = knobs_.operations,
+                     .negative_share = negative_share.value_or(0),
+                     .seed = seed,
+                     .key_of = [this](uint64_t index) { return KeyBytes(key_set_, index); }});
+  if (!lookups) return Error{lookups.error()};
+  return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*this, std::move(*lookups)));
 }
 
 std::optional<Error> GetState::PutAll(const WorkloadSetup& setup) {

@@ -1,7 +1,5 @@
 #include "workloads/lsm/lsm_get.h"
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -11,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/key_bytes.h"
-#include "workloads/lookups.h"
+#include "workloads/lsm/gets.h"
 #include "workloads/lsm/store_workload.h"
 
 namespace filterbench {
@@ -40,21 +38,16 @@ struct Description {
                  lsm::ReadsKnob<Params>(), lsm::OperationsKnob<Params>()});
 };
 
+using lsm::Lookup;
+
 class GetRun final : public WorkloadRun {
  public:
-  // A key that was put, or not.
-  struct Lookup {
-    std::string key;
-    bool present = false;
-  };
-
   GetRun(LoadedStore& store, std::vector<Lookup> lookups)
       : store_(store), lookups_(std::move(lookups)) {}
 
   uint64_t operations() const override { return lookups_.size(); }
   std::optional<uint64_t> positives_expected() const override {
-    return std::count_if(lookups_.begin(), lookups_.end(),
-                         [](const Lookup& lookup) { return lookup.present; });
+    return lsm::CountPresent(lookups_);
   }
 
   Result<uint64_t> Iterate() override {
@@ -75,13 +68,9 @@ class GetRun final : public WorkloadRun {
       stats.runs.assign(store_.facts().runs.size(), {});
       const Result<bool> found = store_.store().Get(lookup.key, &value_, &stats);
       if (!found) return Error{found.error()};
-      if (*found != lookup.present) {
-        return Error{fmt::format("{}a key that was {} was {}", kWrongAnswer,
-                                 lookup.present ? "put" : "never put",
-                                 *found ? "found" : "not found")};
-      }
-      if (*found && value_ != ValueOf(lookup.key, store_.knobs().value_bytes)) {
-        return Error{fmt::format("{}a get returned another value than was put", kWrongAnswer)};
+      if (auto wrong =
+              lsm::CheckAnswer(lookup, *found, value_, store_.knobs().value_bytes)) {
+        return *wrong;
       }
       account.Add(lookup.key, stats.runs);
     }
@@ -127,27 +116,16 @@ class GetState final : public WorkloadState {
 
   Result<std::unique_ptr<WorkloadRun>> Start(std::optional<double> negative_share,
                                              uint64_t seed) override {
-    const uint64_t keys = store_->keys();
-    const uint64_t present = present_.empty() ? keys : present_.size();
-    const double share = negative_share.value_or(0);
-    const uint64_t operations =
-        LookupsWithoutRepeats(store_->knobs().operations, share, present, limit_ - keys);
-    const LookupIndices stream =
-        MakeLookups(present, present + (limit_ - keys), operations, share, seed);
-    if (stream.negatives !=
-        static_cast<uint64_t>(std::llround(static_cast<double>(operations) * share))) {
-      return Error{fmt::format("{}negative_share: the key set has no absent keys", kNotHere)};
-    }
-    std::vector<GetRun::Lookup> lookups;
-    lookups.reserve(operations);
-    for (const uint64_t index : stream.indices) {
-      if (index >= present) {
-        lookups.push_back({store_->KeyOf(keys + (index - present)), false});
-      } else {
-        lookups.push_back({store_->KeyOf(present_.empty() ? index : present_[index]), true});
-      }
-    }
-    return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*store_, std::move(lookups)));
+    auto lookups =
+        lsm::DrawGets({.keys = store_->keys(),
+                       .present = present_,
+                       .absent = limit_ - store_->keys(),
+                       .operations = store_->knobs().operations,
+                       .negative_share = negative_share.value_or(0),
+                       .seed = seed,
+                       .key_of = [this](uint64_t index) { return store_->KeyOf(index); }});
+    if (!lookups) return Error{lookups.error()};
+    return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*store_, std::move(*lookups)));
   }
 
  private:

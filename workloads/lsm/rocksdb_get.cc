@@ -20,7 +20,6 @@
 #include <string_view>
 #include <thread>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +37,7 @@
 #include "filters/hash.h"
 #include "workloads/key_bytes.h"
 #include "workloads/lookups.h"
+#include "workloads/lsm/gets.h"
 #include "workloads/lsm/rocksdb_policy.h"
 
 namespace filterbench {
@@ -528,21 +528,16 @@ struct FilterCounts {
   }
 };
 
+using lsm::Lookup;
+
 class GetRun final : public WorkloadRun {
  public:
-  // A key that was put, or not.
-  struct Lookup {
-    std::string key;
-    bool present = false;
-  };
-
   GetRun(LoadedDatabase& database, std::vector<Lookup> lookups)
       : database_(database), lookups_(std::move(lookups)) {}
 
   uint64_t operations() const override { return lookups_.size(); }
   std::optional<uint64_t> positives_expected() const override {
-    return std::count_if(lookups_.begin(), lookups_.end(),
-                         [](const Lookup& lookup) { return lookup.present; });
+    return lsm::CountPresent(lookups_);
   }
 
   // A database that could not be opened after a counted pass is closed.
@@ -566,21 +561,12 @@ class GetRun final : public WorkloadRun {
     return found;
   }
 
-  // On a database with the engine's statistics, which is then opened without them again. A key that
-  // is asked again meets the same false positives: what is a matter of chance is counted over keys
-  // that are asked the first time.
+  // On a database with the engine's statistics, which is then opened without them again.
   Result<WorkloadReport> Report() override {
-    std::vector<const Lookup*> first;
-    std::vector<const Lookup*> again;
-    std::unordered_set<std::string_view> asked;
     uint64_t asked_in_vain = 0;
     for (const Lookup& lookup : lookups_) {
-      const bool is_new = asked.insert(lookup.key).second;
-      (is_new ? first : again).push_back(&lookup);
       // Of present keys that cannot be more than the last ones of two files.
-      if (is_new && !lookup.present) {
-        asked_in_vain += database_.FilesAskedBeyondTheirEnd(lookup.key);
-      }
+      if (!lookup.present) asked_in_vain += database_.FilesAskedBeyondTheirEnd(lookup.key);
     }
     if (auto error = database_.OpenForReads(true)) return *error;
     rocksdb::PerfContext& perf = *rocksdb::get_perf_context();
@@ -589,13 +575,10 @@ class GetRun final : public WorkloadRun {
     perf.ClearPerLevelPerfContext();
     perf.EnablePerLevelPerfContext();
     perf.Reset();
-    std::optional<Error> wrong = CheckAnswers(first);
-    Counts of_first = CountsOf(perf, first.size());
-    of_first.asked_in_vain = asked_in_vain;
-    if (!wrong) wrong = CheckAnswers(again);
+    const std::optional<Error> wrong = CheckAnswers();
     rocksdb::SetPerfLevel(level_before);
     Result<WorkloadReport> report = wrong ? Result<WorkloadReport>(*wrong)
-                                          : ReportOf(perf, database_.statistics(), of_first);
+                                          : ReportOf(perf, database_.statistics(), asked_in_vain);
     perf.ClearPerLevelPerfContext();
     if (auto error = database_.OpenForReads(false); error && report) return *error;
     return report;
@@ -607,20 +590,14 @@ class GetRun final : public WorkloadRun {
                               &value);
   }
 
-  std::optional<Error> CheckAnswers(const std::vector<const Lookup*>& lookups) {
+  std::optional<Error> CheckAnswers() {
     rocksdb::PinnableSlice value;
-    for (const Lookup* each : lookups) {
-      const Lookup& lookup = *each;
+    for (const Lookup& lookup : lookups_) {
       const rocksdb::Status status = Get(lookup, value);
       if (!status.ok() && !status.IsNotFound()) return Failed("get", status);
-      if (status.ok() != lookup.present) {
-        return Error{fmt::format("{}a key that was {} was {}", kWrongAnswer,
-                                 lookup.present ? "put" : "never put",
-                                 status.ok() ? "found" : "not found")};
-      }
-      if (status.ok() &&
-          value.ToStringView() != ValueOf(lookup.key, database_.knobs().value_bytes)) {
-        return Error{fmt::format("{}a get returned another value than was put", kWrongAnswer)};
+      if (auto wrong = lsm::CheckAnswer(lookup, status.ok(), value.ToStringView(),
+                                        database_.knobs().value_bytes)) {
+        return wrong;
       }
       value.Reset();
     }
@@ -629,9 +606,7 @@ class GetRun final : public WorkloadRun {
 
   // As the engine counted in this thread.
   struct Counts {
-    uint64_t gets = 0;
     uint64_t block_reads = 0;
-    uint64_t asked_in_vain = 0;            // of filters, by gets that would read nothing anyway
     std::map<int, FilterCounts> by_level;  // of all levels that have files
 
     FilterCounts filters() const {
@@ -641,8 +616,8 @@ class GetRun final : public WorkloadRun {
     }
   };
 
-  Counts CountsOf(const rocksdb::PerfContext& perf, uint64_t gets) const {
-    Counts counts{.gets = gets, .block_reads = perf.block_read_count};
+  Counts CountsOf(const rocksdb::PerfContext& perf) const {
+    Counts counts{.block_reads = perf.block_read_count};
     for (const TableFile& file : database_.files()) counts.by_level[file.level] = {};
     if (perf.level_to_perf_context == nullptr) return counts;
     for (const auto& [level, of_level] : *perf.level_to_perf_context) {
@@ -697,12 +672,12 @@ class GetRun final : public WorkloadRun {
     return {};
   }
 
-  // Block reads and FPR; `first`: of the keys that were asked the first time.
-  void ReportChance(const Counts& first, WorkloadReport& report) const {
+  // Block reads and FPR; `asked_in_vain`: filters, by gets that would read nothing anyway.
+  void ReportChance(const Counts& all, uint64_t asked_in_vain, WorkloadReport& report) const {
     double expected = 0;
     double variance = 0;
     bool has_expected = true;
-    for (const auto& [level, counts] : first.by_level) {
+    for (const auto& [level, counts] : all.by_level) {
       if (counts.absent() == 0) continue;
       const std::optional<FprEstimate> fpr = ExpectedOfLevel(level);
       has_expected = has_expected && fpr.has_value();
@@ -710,14 +685,14 @@ class GetRun final : public WorkloadRun {
       expected += static_cast<double>(counts.absent()) * fpr->mean;
       variance += std::pow(static_cast<double>(counts.absent()) * fpr->instance_sd, 2);
     }
-    const FilterCounts filters = first.filters();
+    const FilterCounts filters = all.filters();
     report.fpr = {.false_positives = filters.maybe_false, .queries = filters.absent()};
     // Not so many where filters were not asked, as those of a file that optimize_filters_for_hits
     // passes over.
-    const uint64_t in_vain = std::min(first.asked_in_vain, filters.absent());
+    const uint64_t in_vain = std::min(asked_in_vain, filters.absent());
     Metric reads{.name = "block_reads_per_get",
                  .trials = filters.absent() - in_vain,
-                 .per = first.gets};
+                 .per = lookups_.size()};
     if (has_expected && filters.absent() != 0) {
       const auto queries = static_cast<double>(filters.absent());
       report.fpr.expected = expected / queries;
@@ -728,24 +703,24 @@ class GetRun final : public WorkloadRun {
     // whose filter is not asked are read as certainly as those that have the key.
     const uint64_t asked = filters.maybe_true + filters.maybe_false;
     reads.by_chance =
-        std::min(filters.maybe_false, first.block_reads - std::min(first.block_reads,
-                                                                   filters.maybe_true));
-    reads.certain = first.block_reads > asked ? first.block_reads - filters.maybe_false
-                                              : first.block_reads - reads.by_chance;
+        std::min(filters.maybe_false,
+                 all.block_reads - std::min(all.block_reads, filters.maybe_true));
+    reads.certain = all.block_reads > asked ? all.block_reads - filters.maybe_false
+                                              : all.block_reads - reads.by_chance;
     report.metrics.push_back(std::move(reads));
   }
 
   Result<WorkloadReport> ReportOf(const rocksdb::PerfContext& perf,
                                   const rocksdb::Statistics& statistics,
-                                  const Counts& of_first) const {
+                                  uint64_t asked_in_vain) const {
     const uint64_t gets = lookups_.size();
-    const Counts all = CountsOf(perf, gets);
+    const Counts all = CountsOf(perf);
     const FilterCounts total = all.filters();
     if (const std::string law = BrokenLaw(perf, statistics, total); !law.empty()) {
       return Error{fmt::format("{}counters of RocksDB: {}", kWrongAnswer, law)};
     }
     WorkloadReport report;
-    ReportChance(of_first, report);
+    ReportChance(all, asked_in_vain, report);
     report.metrics.push_back({.name = "probes_per_get", .certain = total.probes(), .per = gets});
     report.metrics.push_back(
         {.name = "block_bytes_per_get", .certain = perf.block_read_byte, .per = gets});
@@ -799,26 +774,16 @@ class GetState final : public WorkloadState {
 
   Result<std::unique_ptr<WorkloadRun>> Start(std::optional<double> negative_share,
                                              uint64_t seed) override {
-    const double share = negative_share.value_or(0);
-    const uint64_t present = present_.empty() ? database_->keys() : present_.size();
-    const uint64_t operations = LookupsWithoutRepeats(database_->knobs().operations, share,
-                                                      present, database_->absent_keys());
-    const LookupIndices stream =
-        MakeLookups(present, present + database_->absent_keys(), operations, share, seed);
-    if (stream.negatives !=
-        static_cast<uint64_t>(std::llround(static_cast<double>(operations) * share))) {
-      return Error{fmt::format("{}negative_share: the key set has no absent keys", kNotHere)};
-    }
-    std::vector<GetRun::Lookup> lookups;
-    lookups.reserve(operations);
-    for (const uint64_t index : stream.indices) {
-      if (index >= present) {
-        lookups.push_back({database_->KeyOf(database_->keys() + (index - present)), false});
-      } else {
-        lookups.push_back({database_->KeyOf(present_.empty() ? index : present_[index]), true});
-      }
-    }
-    return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*database_, std::move(lookups)));
+    auto lookups =
+        lsm::DrawGets({.keys = database_->keys(),
+                       .present = present_,
+                       .absent = database_->absent_keys(),
+                       .operations = database_->knobs().operations,
+                       .negative_share = negative_share.value_or(0),
+                       .seed = seed,
+                       .key_of = [this](uint64_t index) { return database_->KeyOf(index); }});
+    if (!lookups) return Error{lookups.error()};
+    return std::unique_ptr<WorkloadRun>(std::make_unique<GetRun>(*database_, std::move(*lookups)));
   }
 
  private:
