@@ -14,6 +14,8 @@ Exit codes: 0 all are caught; 1 one is missed or cannot be tried; 2 usage, a dam
 """
 
 import argparse
+import collections
+import functools
 import json
 import os
 import shlex
@@ -122,20 +124,27 @@ class Tree:
     def __init__(self, root=ROOT):
         self.root = root
         self.build = root / "build/release"
-        if not (self.build / "build.ninja").exists():
-            raise BadList(f"{self.build} is not built: scripts/build release")
-        self._commands = {entry["output"]: entry["command"]
-                          for entry in json.loads(self._ninja("compdb"))}
-        self._dependents = {}
+
+    @functools.cached_property
+    def _commands(self):
+        """What makes each file of the build tree."""
+        return {entry["output"]: entry["command"] for entry in json.loads(self._ninja("compdb"))}
+
+    @functools.cached_property
+    def _dependents(self):
+        """The objects that depend on each file."""
+        dependents = collections.defaultdict(set)
         output = None
         for line in self._ninja("deps").splitlines():
             if line.startswith("    "):
-                file = os.path.realpath(self.build / line.strip())
-                self._dependents.setdefault(file, set()).add(output)
+                dependents[os.path.realpath(self.build / line.strip())].add(output)
             elif ": #deps" in line:
                 output = line.split(":")[0]
+        return dependents
 
     def _ninja(self, tool):
+        if not (self.build / "build.ninja").exists():
+            raise BadList(f"{self.build} is not built: scripts/build release")
         done = subprocess.run(["ninja", "-C", self.build, "-t", tool], capture_output=True,
                               text=True, check=True)
         # Ninja says on stdout where it went.
@@ -143,8 +152,8 @@ class Tree:
 
     def _objects(self, mutation, program):
         """Those of `program` and of the libraries that the change may reach."""
-        found = sorted(output for output in self._dependents.get(
-            str((self.root / mutation.file).resolve()), ())
+        found = sorted(output for output in self._dependents[
+            str((self.root / mutation.file).resolve())]
             if output.startswith((f"CMakeFiles/{program}.dir/", "CMakeFiles/filterbench_")))
         if mutation.objects:
             found = [output for output in found
@@ -302,18 +311,20 @@ def main(arguments=None):
             for mutation in mutations:
                 print(f"{mutation.id}: {mutation.file}: {mutation.shows}")
             return 0
-        tree = Tree()
     except BadList as error:
         print(f"mutate: {error}", file=sys.stderr)
         return 2
+
+    tree = Tree()
+    counts = collections.Counter()
+    groups = {test: why_not_passing(test) for mutation in mutations for test in mutation.tests}
 
     def verdict(mutation):
         directory = ROOT / "build/mutate" / mutation.id
         try:
             for test in mutation.tests:
-                reason = why_not_passing(test)
-                if reason is not None:
-                    return Verdict(INVALID, reason)
+                if groups[test] is not None:
+                    return Verdict(INVALID, groups[test])
             result = try_mutation(mutation, tree, directory)
         except BadList as error:
             return Verdict(INVALID, str(error))
@@ -321,7 +332,6 @@ def main(arguments=None):
             shutil.rmtree(directory, ignore_errors=True)
         return result
 
-    counts = {CAUGHT: 0, MISSED: 0, INVALID: 0}
     with ThreadPoolExecutor(options.jobs) as pool:
         for mutation, result in zip(mutations, pool.map(verdict, mutations)):
             counts[result.outcome] += 1
