@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,30 @@ void CheckLookups(const F& filter, const std::vector<uint64_t>& hashes) {
   }
 }
 
+// Lookups, and inserts and erasures where there are such, of a filter that came from anywhere.
+template <class F>
+void CheckAnswers(F& filter) {
+  constexpr std::string_view kName = F::kInfo.name;
+  static const std::vector<uint64_t> hashes = SomeHashes();
+  CheckLookups(filter, hashes);
+  if constexpr (DynamicFilter<F>) {
+    std::vector<uint64_t> accepted;
+    for (size_t i = 0; i < 20; ++i) {
+      const uint64_t hash = Mix64(i + 1000);
+      if (filter.Insert(hash) == InsertStatus::kOk) accepted.push_back(hash);
+    }
+    for (const uint64_t hash : accepted) {
+      FuzzRequire(filter.MayContain(hash), Of(kName, "denies what it accepted"));
+    }
+    CheckLookups(filter, hashes);
+    if constexpr (ErasableFilter<F>) {
+      for (const uint64_t hash : accepted) {
+        FuzzRequire(filter.Erase(hash) == EraseStatus::kOk, Of(kName, "erases not what it has"));
+      }
+    }
+  }
+}
+
 template <class F>
 void TryWire(const Wire& wire) {
   constexpr std::string_view kName = F::kInfo.name;
@@ -81,29 +106,14 @@ void TryWire(const Wire& wire) {
   for (const Detail& detail : filter->GetDetails()) {
     FuzzRequire(std::isfinite(detail.value), Of(kName, detail.name));
   }
-  if (const auto expected = filter->ExpectedFpr()) {
+  // Laws that are equations to be solved take seconds under sanitizers: few inputs have to wait.
+  const bool asks_theory = XXH3_64bits(wire.data(), wire.size()) % 64 == 0;
+  if (const auto expected = asks_theory ? filter->ExpectedFpr() : std::nullopt) {
     FuzzRequire(expected->mean >= 0 && expected->mean <= 1 && expected->instance_sd >= 0 &&
                     std::isfinite(expected->instance_sd),
                 Of(kName, "ExpectedFpr"));
   }
-  static const std::vector<uint64_t> hashes = SomeHashes();
-  CheckLookups(*filter, hashes);
-  if constexpr (DynamicFilter<F>) {
-    std::vector<uint64_t> accepted;
-    for (size_t i = 0; i < 20; ++i) {
-      const uint64_t hash = Mix64(i + 1000);
-      if (filter->Insert(hash) == InsertStatus::kOk) accepted.push_back(hash);
-    }
-    for (const uint64_t hash : accepted) {
-      FuzzRequire(filter->MayContain(hash), Of(kName, "denies what it accepted"));
-    }
-    CheckLookups(*filter, hashes);
-    if constexpr (ErasableFilter<F>) {
-      for (const uint64_t hash : accepted) {
-        FuzzRequire(filter->Erase(hash) == EraseStatus::kOk, Of(kName, "erases not what it has"));
-      }
-    }
-  }
+  CheckAnswers(*filter);
 }
 
 }  // namespace
