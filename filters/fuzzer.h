@@ -5,9 +5,9 @@
 //
 //   FILTERBENCH_FUZZER(Wire) { ... use(input); FuzzRequire(..., "..."); }
 //
-// With Clang and FILTERBENCH_FUZZERS=ON each is a program of its own on libFuzzer (scripts/fuzz). In
-// every build it is a test as well, which gives it each file of its corpus, testdata/fuzz/<x>/ beside
-// it: what was found once stays mended.
+// With Clang and FILTERBENCH_FUZZERS=ON each is a program of its own on libFuzzer (scripts/fuzz).
+// In every build it is a test as well, which gives it each file of its corpus, testdata/fuzz/<x>/
+// beside it: what was found once stays mended.
 
 #include <algorithm>
 #include <cstddef>
