@@ -23,8 +23,9 @@ from typing import Iterator, NamedTuple
 CPP_SUFFIXES = {".h", ".cc"}
 FLOORS = {"filters", "workloads", "harness", "plots", "scripts", "results", "cmake"}
 # What knows no filter, though it lies beside them: hashes of keys, errors, how parameters are
-# described, what theory says of a rate.
-COMMON_GROUND = {"filters/hash.h", "filters/result.h", "filters/params_json.h", "filters/fpr.h"}
+# described, what theory says of a rate, how a fuzzer is entered.
+COMMON_GROUND = {"filters/hash.h", "filters/result.h", "filters/params_json.h", "filters/fpr.h",
+                 "filters/fuzzer.h"}
 # Folders of filters/ that are no family: what families stand on, and the tests of the contract.
 FILTER_MACHINERY = {"filters/simd", "filters/theory", "filters/conformance"}
 # Folder of harness/ -> folders that it may include besides itself. The front door is main.cc,
@@ -60,7 +61,7 @@ class Violation(NamedTuple):
 
 def is_test(path: str) -> bool:
     name = Path(path).name
-    return name.endswith("_test.cc") or name.startswith("test_")
+    return name.endswith(("_test.cc", "_fuzzer.cc")) or name.startswith("test_")
 
 
 def layer(path: str) -> str:

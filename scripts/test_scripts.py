@@ -8,8 +8,8 @@ import pytest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 ROOT = SCRIPTS.parent
-SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "test", "sysroot", "report-bundle",
-                                     "usage.sh")]
+SHELL = [SCRIPTS / name for name in ("setup", "build", "bench", "fuzz", "test", "sysroot",
+                                     "report-bundle", "usage.sh")]
 SHELL.append(ROOT / ".ci" / "run")
 
 
@@ -24,7 +24,7 @@ def tree(tmp_path):
     """A checkout that holds the scripts, at a path with a blank."""
     root = tmp_path / "check out"
     (root / "scripts").mkdir(parents=True)
-    for name in ("setup", "build", "bench", "test", "sysroot", "report-bundle", "usage.sh",
+    for name in ("setup", "build", "bench", "fuzz", "test", "sysroot", "report-bundle", "usage.sh",
                  "count_tests.py"):
         shutil.copy(SCRIPTS / name, root / "scripts" / name)
     return root
@@ -36,7 +36,7 @@ def run(tree, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("awk", "bash", "cat", "dirname", "env", "grep", "mkdir", "nproc", "readlink",
-                 "realpath", "rm", "sed", "sort"):
+                 "realpath", "rm", "sed", "sort", "tail"):
         (programs / name).symlink_to(shutil.which(name))
     _program(programs / "sleep", "")
 
@@ -59,7 +59,8 @@ def test_shellcheck_has_no_complaint(path):
     assert check.stdout == "" and check.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["setup", "build", "bench", "test", "sysroot", "report-bundle"])
+@pytest.mark.parametrize("name", ["setup", "build", "bench", "fuzz", "test", "sysroot",
+                                  "report-bundle"])
 def test_help_succeeds_and_an_unknown_option_does_not(run, name):
     shown = run(name, "--help")
     assert shown.returncode == 0 and f"scripts/{name}" in shown.stdout
@@ -331,3 +332,62 @@ def test_a_report_of_an_earlier_run_is_not_counted(run, tree):
     end = run("test")
     assert end.stdout.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
     assert end.returncode == 1
+
+
+def _fuzzers(tree, **bodies):
+    """A tree with these fuzzers, beside each other in filters/; the body is that of the program."""
+    _program(tree / "scripts" / "build", 'echo "build $*" >>"$LOG"\n')
+    (tree / "filters").mkdir()
+    for name, body in bodies.items():
+        (tree / "filters" / f"{name}_fuzzer.cc").touch()
+        _program(tree / "build" / "asan-clang" / f"{name}_fuzzer",
+                 f'echo "{name} $*" >>"$LOG"\n{body}')
+
+
+RUNS = "echo stat::number_of_executed_units: {}\n"
+
+
+def test_fuzz_runs_all_fuzzers_on_their_corpora_and_adds_up(run, tree):
+    _fuzzers(tree, wire=RUNS.format(40), keys=RUNS.format(2))
+    end = run("fuzz", "--seconds", "7")
+    assert end.returncode == 0
+    assert end.stdout.splitlines() == ["keys: 2 executions, finding: none",
+                                       "wire: 40 executions, finding: none",
+                                       "2 fuzzers, 42 executions, 0 findings"]
+    build, *calls = run.log.read_text().splitlines()
+    assert build == "build asan-clang keys_fuzzer wire_fuzzer"
+    for name, call in zip(["keys", "wire"], sorted(calls), strict=True):
+        words = call.split()
+        assert words[0] == name and "-max_total_time=7" in words
+        # New inputs go to the first folder, which is no part of the tree's sources.
+        assert words[-3:] == [f"build/fuzz/{name}/corpus", f"build/fuzz/{name}/found",
+                              f"filters/testdata/fuzz/{name}"]
+
+
+def test_fuzz_reports_a_finding_with_the_input_that_shows_it(run, tree):
+    _fuzzers(tree, wire=RUNS.format(5) + "echo Test unit written to here/crash-1 >&2; exit 77\n",
+             keys=RUNS.format(3), spec="exit 1\n")
+    end = run("fuzz", "wire", "keys", "spec", "wire")
+    assert end.returncode == 1
+    assert end.stdout.splitlines() == [
+        "keys: 3 executions, finding: none",
+        "spec: 0 executions, finding: exit code 1, see build/fuzz/spec/log",
+        "wire: 5 executions, finding: here/crash-1",
+        "3 fuzzers, 8 executions, 2 findings"]
+    assert "crash-1" in end.stderr
+
+
+def test_fuzz_refuses_what_it_does_not_know_before_it_builds(run, tree):
+    _fuzzers(tree, wire="")
+    end = run("fuzz", "wires")
+    assert end.returncode == 2 and "there are: wire" in end.stderr
+    for wrong in (["--seconds", "0"], ["--seconds"], ["--preset"]):
+        assert run("fuzz", *wrong).returncode == 2
+    assert not run.log.exists()
+
+
+def test_fuzz_that_cannot_build_fails(run, tree):
+    _fuzzers(tree, wire="")
+    _program(tree / "scripts" / "build", "exit 1\n")
+    end = run("fuzz")
+    assert end.returncode == 1 and "nothing ran" in end.stderr and not run.log.exists()

@@ -23,6 +23,9 @@ namespace {
 
 using nlohmann::json;
 
+// A sweep of more points is a slip of the pen: at a second each it would take two weeks.
+constexpr size_t kMaxPoints = 1'000'000;
+
 // All combinations of lists of values: {"a": [1, 2], "b": 3} gives {1, 3} and {2, 3}, each completed
 // by `complete`. The error is at the pointer of the value that is refused.
 Result<std::vector<json>> Expand(const Spec& spec, const std::string& pointer, const json& grid,
@@ -32,6 +35,9 @@ Result<std::vector<json>> Expand(const Spec& spec, const std::string& pointer, c
   for (const auto& [name, values] : grid.items()) {
     const json list = values.is_array() ? values : json::array({values});
     if (list.empty()) return spec.source.At(pointer + "/" + name, "must not be empty");
+    if (list.size() > kMaxPoints / combinations.size()) {
+      return spec.source.At(pointer, fmt::format("more than {} combinations", kMaxPoints));
+    }
     std::vector<json> longer;
     for (size_t i = 0; i < list.size(); ++i) {
       const Result<json> alone = complete({{name, list[i]}});
@@ -213,9 +219,6 @@ std::string WhyMeaningless(const Point& point, const FilterType& type, const Wor
   }
   return {};
 }
-
-// A sweep of more points is a slip of the pen: at a second each it would take two weeks.
-constexpr size_t kMaxPoints = 1'000'000;
 
 uint64_t StreamLookups(const Case& work, const MeasureSpec& measure) {
   return measure.stream_lookups != 0 ? measure.stream_lookups : DefaultStreamLookups(work.keys);
@@ -467,10 +470,13 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
   plan.measure = spec.measure;
   std::map<std::string, size_t> case_of;  // by its canonical JSON
   std::set<std::string> seen;             // ids of points: two sweeps may overlap
+  size_t combinations = 0;                // tried, seen ones included
+  // Ends the loops, whose lists a spec may make as long as it likes.
+  const auto too_many = [&] { return combinations > kMaxPoints; };
 
   const auto add = [&](const FilterType& type, const KeySet& key_set, Point point,
                        const Workload* workload = nullptr) {
-    if (seen.size() > kMaxPoints || !seen.insert(PointId(point)).second) return;
+    if (++combinations > kMaxPoints || !seen.insert(PointId(point)).second) return;
     if (std::string reason = WhyMeaningless(point, type, workload); !reason.empty()) {
       plan.meaningless.push_back({std::move(point), std::move(reason)});
       return;
@@ -501,6 +507,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
               ? std::vector<double>{0.5, 1, 1.5, 2, 3}
               : std::vector<double>{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1};
       for (const double fill : sweep.fills.empty() ? defaults : sweep.fills) {
+        if (too_many()) return;
         point.fill = fill;
         add(type, key_set, point);
       }
@@ -512,6 +519,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       point.fill = fill;
       for (const Hashing hashing : sweep.hashings) {
         for (const double share : sweep.negative_shares) {
+          if (too_many()) return;
           point.hashing = hashing;
           point.negative_share = share;
           for (const std::string& target : targets.usable) {
@@ -520,7 +528,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
           }
           for (const auto& [target, reason] : targets.unusable) {
             point.target = target;
-            if (WhyMeaningless(point, type, nullptr).empty() &&
+            if (++combinations <= kMaxPoints && WhyMeaningless(point, type, nullptr).empty() &&
                 seen.insert(PointId(point)).second) {
               plan.skipped.push_back({point, reason});
             }
@@ -541,12 +549,15 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       shares = {std::nullopt};
     }
     const auto skip = [&](const std::string& reason) {
-      if (seen.insert(PointId(point)).second) plan.skipped.push_back({point, reason});
+      if (++combinations <= kMaxPoints && seen.insert(PointId(point)).second) {
+        plan.skipped.push_back({point, reason});
+      }
     };
     for (const json& knobs : workload.knobs) {
       point.workload = knobs;
       (*point.workload)["name"] = sweep.workload->name;
       for (const std::optional<double> share : shares) {
+        if (too_many()) return;
         point.negative_share = share;
         for (const std::string& target : targets.usable) {
           point.target = target;
@@ -603,6 +614,9 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
                                               key_set_spec.path, key_set->size()));
           }
           for (const json& one : *params) {
+            if (too_many()) {
+              return spec.source.At("/sweeps", fmt::format("more than {} points", kMaxPoints));
+            }
             if (sweep.workload) {
               add_workload(sweep, workload, **type, *targets, *key_set,
                            {.filter = filter,
@@ -641,7 +655,7 @@ Result<Plan> MakePlan(const Spec& spec, uint64_t memory_limit_bytes,
       }
     }
   }
-  if (seen.size() > kMaxPoints) {
+  if (too_many()) {
     return spec.source.At("/sweeps", fmt::format("more than {} points", kMaxPoints));
   }
   if (plan.points() + plan.skipped.size() == 0) {

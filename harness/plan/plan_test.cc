@@ -44,6 +44,18 @@ TEST(MakePlan, IsTheProductOfTheLists) {
   EXPECT_EQ(plan.points(), 3u * 2 * 2 * (1 + 3));
 }
 
+// A spec of a few kilobytes can ask for more than any memory holds.
+TEST(MakePlan, TooManyCombinationsAreRefusedBeforeTheyAreMade) {
+  nlohmann::json values = nlohmann::json::array();
+  for (int i = 0; i < 1001; ++i) values.push_back(8 + i / 1001.0);
+  const nlohmann::json ribbon = {{"bits_per_key", values}, {"columns", values}};
+  const nlohmann::json spec = {{"sweeps", {{{"filters", {{"ribbon", ribbon}}}}}}};
+  const Result<Plan> plan = MakePlan(Parse(spec.dump()), kPlenty, {0});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error(),
+              StartsWith("my.json:1: sweeps[0].filters.ribbon: more than 1000000 combinations"));
+}
+
 TEST(MakePlan, DefaultsAreFilledIn) {
   const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {"k": 4}}}]})");
   EXPECT_EQ(plan.cases[0].params, (nlohmann::json{{"bits_per_key", 10.0}, {"k", 4}}));

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +18,7 @@
 #include "filters/plugin/abi.h"
 #include "harness/process/isolated.h"
 #include "harness/registry/hashed_pieces.h"
+#include "harness/registry/plugin_table.h"
 #include "harness/utf8.h"
 
 namespace filterbench {
@@ -31,49 +30,6 @@ using Functions = filterbench_plugin_filter;
 // Targets of a plug-in: its own loops, and its reference one key at a time.
 constexpr std::string_view kOwnLoops = "external";
 constexpr std::string_view kReference = "scalar";
-
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
-
-struct KnobDescription {
-  std::string name, meaning;
-  double low = 0, high = 0, initial = 0;
-  bool whole = false;
-};
-
-// What the harness itself knows of a filter: the library is loaded where its code is to run and
-// nowhere else.
-struct Description {
-  std::string name, summary, source, fpr_formula;
-  int hash_bits = 64;
-  std::vector<KnobDescription> knobs;
-  bool batched = false, inserts = false, erases = false;
-};
-
-json ToJson(const Functions& filter) {
-  json knobs = json::array();
-  for (size_t i = 0; i < filter.knob_count; ++i) {
-    const filterbench_knob& knob = filter.knobs[i];
-    knobs.push_back({knob.name, knob.meaning, knob.low, knob.high, knob.initial, knob.whole != 0});
-  }
-  return {Text(filter.name),
-          Text(filter.summary),
-          filter.source == nullptr ? "not stated" : filter.source,
-          filter.fpr_formula == nullptr ? "not stated" : filter.fpr_formula,
-          filter.hash_bits,
-          knobs,
-          filter.count_batched != nullptr,
-          filter.insert != nullptr,
-          filter.erase != nullptr};
-}
-
-Description FromJson(const json& filter) {
-  Description description{filter[0], filter[1], filter[2], filter[3], filter[4], {}, filter[6],
-                          filter[7], filter[8]};
-  for (const json& knob : filter[5]) {
-    description.knobs.push_back({knob[0], knob[1], knob[2], knob[3], knob[4], knob[5]});
-  }
-  return description;
-}
 
 Result<std::vector<Functions>> ReadTable(const std::string& file);
 
@@ -196,7 +152,7 @@ class PluginFilter final : public BuiltFilter {
 
 class PluginType final : public FilterType {
  public:
-  PluginType(std::string file, size_t index, Description description)
+  PluginType(std::string file, size_t index, PluginFilterDescription description)
       : file_(std::move(file)), index_(index), description_(std::move(description)) {
     info_ = {.name = description_.name,
              .summary = description_.summary,
@@ -208,7 +164,7 @@ class PluginType final : public FilterType {
   const FilterInfo& info() const override { return info_; }
   std::vector<KnobInfo> knobs() const override {
     std::vector<KnobInfo> list;
-    for (const KnobDescription& knob : description_.knobs) {
+    for (const PluginKnob& knob : description_.knobs) {
       list.push_back({knob.name, Value(knob, knob.initial), Value(knob, knob.low),
                       Value(knob, knob.high), {}, knob.meaning});
     }
@@ -229,14 +185,14 @@ class PluginType final : public FilterType {
     if (!params.is_object()) return Error{fmt::format("must be an object, is {}", params.dump())};
     json complete = json::object();
     std::vector<std::string> names;
-    for (const KnobDescription& knob : description_.knobs) {
+    for (const PluginKnob& knob : description_.knobs) {
       names.push_back(knob.name);
       complete[knob.name] = Value(knob, knob.initial);
     }
     for (const auto& [name, value] : params.items()) {
       const auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end()) return Error{UnknownName("parameter", name, names)};
-      const KnobDescription& knob =
+      const PluginKnob& knob =
           description_.knobs[static_cast<size_t>(found - names.begin())];
       const double number = value.is_number() ? value.get<double>() : NAN;
       if (!(number >= knob.low && number <= knob.high) ||
@@ -271,7 +227,7 @@ class PluginType final : public FilterType {
   }
 
  private:
-  static json Value(const KnobDescription& knob, double value) {
+  static json Value(const PluginKnob& knob, double value) {
     // A whole number is written as one.
     return knob.whole ? json(static_cast<int64_t>(value)) : json(value);
   }
@@ -281,7 +237,7 @@ class PluginType final : public FilterType {
     if (!functions_) {
       const Result<std::vector<Functions>> table = ReadTable(file_);
       if (!table) return Error{table.error()};
-      if (index_ >= table->size() || Text((*table)[index_].name) != description_.name) {
+      if (index_ >= table->size() || (*table)[index_].name != description_.name) {
         return Error{"the plug-in has other filters than when it was opened"};
       }
       functions_ = (*table)[index_];
@@ -297,7 +253,7 @@ class PluginType final : public FilterType {
     const Result<const Functions*> functions = Load();
     if (!functions) return Error{functions.error()};
     std::vector<double> values;
-    for (const KnobDescription& knob : description_.knobs) {
+    for (const PluginKnob& knob : description_.knobs) {
       values.push_back((*complete)[knob.name].get<double>());
     }
     char reason[FILTERBENCH_REASON_BYTES] = "";
@@ -317,77 +273,10 @@ class PluginType final : public FilterType {
 
   std::string file_;
   size_t index_;
-  Description description_;
+  PluginFilterDescription description_;
   FilterInfo info_;
   mutable std::optional<Functions> functions_;
 };
-
-bool IsSnakeCase(std::string_view name) {
-  return !name.empty() && name.size() <= 36 && name[0] >= 'a' && name[0] <= 'z' &&
-         std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
-constexpr const char* kNotOneLine = "must be one line of UTF-8, up to 500 bytes";
-bool IsOneLine(const std::string& text) {
-  return text.size() <= 500 && IsValidUtf8(text) && std::ranges::none_of(text, [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-  });
-}
-
-// What is wrong with the description of a filter; empty if nothing.
-std::string WhatIsWrong(const Functions& filter) {
-  if (!IsSnakeCase(Text(filter.name))) {
-    return "name: must be 1 to 36 characters out of a-z, 0-9 and _, a letter first";
-  }
-  if (Text(filter.summary).empty()) return "summary: is missing";
-  for (const auto& [name, text] : {std::pair{"summary", filter.summary},
-                                   std::pair{"source", filter.source},
-                                   std::pair{"fpr_formula", filter.fpr_formula}}) {
-    if (!IsOneLine(Text(text))) return fmt::format("{}: {}", name, kNotOneLine);
-  }
-  if (filter.hash_bits < 1 || filter.hash_bits > 64) {
-    return fmt::format("hash_bits: must be in 1..64, is {}", filter.hash_bits);
-  }
-  const std::pair<const char*, bool> needed[] = {
-      {"build", filter.build != nullptr},
-      {"destroy", filter.destroy != nullptr},
-      {"may_contain", filter.may_contain != nullptr},
-      {"size_in_bytes", filter.size_in_bytes != nullptr}};
-  for (const auto& [name, there] : needed) {
-    if (!there) return fmt::format("{}: is missing", name);
-  }
-  if ((filter.create == nullptr) != (filter.insert == nullptr)) {
-    return "create, insert: one is there without the other";
-  }
-  if (filter.erase != nullptr && filter.insert == nullptr) return "erase: needs insert";
-  constexpr size_t kMaxKnobs = 64;
-  if (filter.knob_count > kMaxKnobs) {
-    return fmt::format("knob_count: must be at most {}, is {}", kMaxKnobs, filter.knob_count);
-  }
-  if (filter.knob_count != 0 && filter.knobs == nullptr) return "knobs: is NULL";
-  std::set<std::string> names;
-  for (size_t i = 0; i < filter.knob_count; ++i) {
-    const filterbench_knob& knob = filter.knobs[i];
-    const std::string at = fmt::format("knobs[{}]", i);
-    if (!IsSnakeCase(Text(knob.name))) return at + ".name: must be lower_snake_case";
-    if (!names.insert(knob.name).second) return at + ".name: stands twice: " + knob.name;
-    if (std::string_view(knob.name) == "seed") return at + ".name: seed is passed to build";
-    if (knob.meaning == nullptr || *knob.meaning == '\0') return at + ".meaning: is missing";
-    if (!IsOneLine(knob.meaning)) return fmt::format("{}.meaning: {}", at, kNotOneLine);
-    if (!(knob.low <= knob.initial && knob.initial <= knob.high) || !std::isfinite(knob.low) ||
-        !std::isfinite(knob.high)) {
-      return at + ": needs low <= initial <= high, all finite";
-    }
-    for (const double bound : {knob.low, knob.high, knob.initial}) {
-      if (knob.whole != 0 && (bound != std::floor(bound) || std::abs(bound) > 0x1p53)) {
-        return fmt::format("{}: is whole, but a bound is {}", at, bound);
-      }
-    }
-  }
-  return {};
-}
 
 // Opens the library and reads its table; all filters of it, or the first thing that is wrong.
 Result<std::vector<Functions>> ReadTable(const std::string& file) {
@@ -398,33 +287,19 @@ Result<std::vector<Functions>> ReadTable(const std::string& file) {
   if (entry == nullptr) {
     return Error{"is no plug-in: it has no function filterbench_plugin_entry"};
   }
-  const filterbench_plugin* plugin = entry();
-  if (plugin == nullptr) return Error{"filterbench_plugin_entry returned NULL"};
-  if (plugin->abi != FILTERBENCH_PLUGIN_ABI) {
-    return Error{fmt::format("abi: is {}, this program speaks {}", plugin->abi,
-                             FILTERBENCH_PLUGIN_ABI)};
-  }
-  constexpr size_t kLeastBytes = offsetof(Functions, count_batched);
-  if (plugin->filter_bytes < kLeastBytes) {
-    return Error{fmt::format("filter_bytes: is {}, at least {} are needed", plugin->filter_bytes,
-                             kLeastBytes)};
-  }
-  if (plugin->filter_count == 0 || plugin->filters == nullptr) return Error{"has no filters"};
-  std::vector<Functions> filters;
-  for (size_t i = 0; i < plugin->filter_count; ++i) {
-    if (plugin->filters[i] == nullptr) return Error{fmt::format("filters[{}]: is NULL", i)};
-    // Fields that the plug-in was compiled without are NULL.
-    Functions& filter = filters.emplace_back();
-    std::memcpy(&filter, plugin->filters[i],
-                std::min<size_t>(plugin->filter_bytes, sizeof(Functions)));
-    if (const std::string wrong = WhatIsWrong(filter); !wrong.empty()) {
-      return Error{fmt::format("filters[{}].{}", i, wrong)};
-    }
-  }
-  return filters;
+  return CheckPluginTable(entry());
 }
 
 }  // namespace
+
+std::vector<std::unique_ptr<FilterType>> PluginTypes(
+    const std::string& file, const std::vector<PluginFilterDescription>& filters) {
+  std::vector<std::unique_ptr<FilterType>> types;
+  for (const PluginFilterDescription& filter : filters) {
+    types.push_back(std::make_unique<PluginType>(file, types.size(), filter));
+  }
+  return types;
+}
 
 Result<Plugin> OpenPlugin(const std::string& path) {
   const auto refuse = [&](const std::string& what) { return Error{path + ": " + what}; };
@@ -446,7 +321,9 @@ Result<Plugin> OpenPlugin(const std::string& path) {
         const auto filters = ReadTable(file.string());
         json list = json::array();
         if (filters) {
-          for (const Functions& filter : *filters) list.push_back(ToJson(filter));
+          for (const Functions& filter : *filters) {
+            list.push_back(PluginFilterToJson(DescribePluginFilter(filter)));
+          }
         }
         send((filters ? list : json(filters.error()))
                  .dump(-1, ' ', false, json::error_handler_t::replace));
@@ -454,15 +331,12 @@ Result<Plugin> OpenPlugin(const std::string& path) {
       [&](std::string_view message) { answer = json::parse(message, nullptr, false); });
   if (read.end != IsolatedEnd::kDone) return refuse("while it was loaded it " + read.reason);
   if (answer.is_string()) return refuse(answer.get<std::string>());
-  if (!answer.is_array()) return refuse("while it was loaded it sent no description");
+  const auto descriptions = PluginFiltersFromJson(answer);
+  if (!descriptions) return refuse("while it was loaded " + descriptions.error());
 
-  Plugin plugin{.path = path,
+  return Plugin{.path = path,
                 .digest = fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size())),
-                .types = {}};
-  for (size_t i = 0; i < answer.size(); ++i) {
-    plugin.types.push_back(std::make_unique<PluginType>(file.string(), i, FromJson(answer[i])));
-  }
-  return plugin;
+                .types = PluginTypes(file.string(), *descriptions)};
 }
 
 }  // namespace filterbench

@@ -9,6 +9,7 @@
 
 #include "filters/result.h"
 #include "harness/registry/erased_filter.h"
+#include "harness/registry/plugin_table.h"
 
 namespace filterbench {
 
@@ -21,6 +22,10 @@ struct Plugin {
 // Reads the table of a library in a process of its own; it is loaded into this one only where one
 // of its filters is built here. The error starts with the path.
 Result<Plugin> OpenPlugin(const std::string& path);
+
+// Types for what the table of the library `file` says.
+std::vector<std::unique_ptr<FilterType>> PluginTypes(
+    const std::string& file, const std::vector<PluginFilterDescription>& filters);
 
 }  // namespace filterbench
 

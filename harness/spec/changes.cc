@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "filters/nearest_name.h"
+#include "harness/utf8.h"
 
 namespace filterbench {
 namespace {
@@ -25,14 +26,14 @@ bool Contains(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// JSON where it is such, else a word.
+// JSON where a spec could hold it (nested that deep, each name once), else a word.
 json ParseWord(std::string_view text) {
-  const json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(std::string(text)) : value;
+  const Result<LocatedJson> value = LocatedJson::Parse(text, "");
+  return value ? value->root() : json(std::string(text));
 }
 
 json ParseValue(std::string_view text) {
-  if (const json value = json::parse(text, nullptr, false); !value.is_discarded()) return value;
+  if (const Result<LocatedJson> value = LocatedJson::Parse(text, "")) return value->root();
   if (text.find(',') == std::string_view::npos) return std::string(text);
   json list = json::array();
   while (true) {
@@ -75,8 +76,9 @@ bool SetParameter(json& root, const std::string& filter, const std::string& para
 
 std::optional<Error> ApplySetting(const std::string& setting, json& root) {
   const auto refuse = [&](std::string_view problem) {
-    return Error{fmt::format("--set {}: {}", setting, problem)};
+    return Error{fmt::format("--set {}: {}", ToValidUtf8(setting), problem)};
   };
+  if (!IsValidUtf8(setting)) return refuse("is not UTF-8");
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == setting.size()) {
     return refuse("must be name=value");

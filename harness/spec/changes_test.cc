@@ -72,12 +72,22 @@ TEST(ChangesTest, WhatMeansNothingIsRefusedByName) {
       {"passes=many", "measure.passes: must be a whole number"},
       {"keys=", "must be name=value"},
       {"ribbon.width=64", "no sweep of the spec names the filter 'ribbon'"},
+      {"width=\xff,1", "is not UTF-8"},
+      {"\xff=1", "is not UTF-8"},
   };
   for (const auto& [setting, problem] : cases) {
     const Result<Spec> spec = Changed({.settings = {setting}});
     ASSERT_FALSE(spec) << setting;
     EXPECT_THAT(spec.error(), HasSubstr(problem));
   }
+}
+
+// Nested that deep it would be a stack overflow where it is shown.
+TEST(ChangesTest, AValueThatNoSpecCouldHoldIsAWord) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const Result<Spec> spec = Changed({.settings = {"targets=" + deep}});
+  ASSERT_TRUE(spec) << spec.error();
+  EXPECT_EQ(spec->sweeps[0].targets, std::vector<std::string>{deep});
 }
 
 }  // namespace

@@ -45,85 +45,6 @@ class LineCountingIterator {
   size_t* line_;
 };
 
-// Notes the line of every value by its JSON pointer, and the first name that stands twice.
-class LineRecorder : public json::json_sax_t {
- public:
-  LineRecorder(const size_t* line, std::map<std::string, size_t, std::less<>>* line_of)
-      : line_(line), line_of_(line_of) {}
-
-  const std::string& duplicate() const { return duplicate_; }
-
-  bool null() override { return Value(); }
-  bool boolean(bool) override { return Value(); }
-  bool number_integer(number_integer_t) override { return Value(); }
-  bool number_unsigned(number_unsigned_t) override { return Value(); }
-  bool number_float(number_float_t, const string_t&) override { return Value(); }
-  bool string(string_t&) override { return Value(); }
-  bool binary(binary_t&) override { return Value(); }
-  bool start_object(std::size_t) override {
-    Note();
-    open_.emplace_back();
-    return true;
-  }
-  bool key(string_t& name) override {
-    Level& level = open_.back();
-    if (!level.names.insert(name).second && duplicate_.empty()) {
-      level.token = name;
-      duplicate_ = Pointer();
-      line_of_->insert_or_assign(duplicate_, *line_);
-    }
-    level.token = name;
-    Note();
-    return true;
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(std::size_t) override {
-    Note();
-    open_.emplace_back().is_array = true;
-    return true;
-  }
-  bool end_array() override { return Close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
- private:
-  struct Level {
-    bool is_array = false;
-    size_t index = 0;
-    std::string token;
-    std::set<std::string> names;
-  };
-
-  std::string Pointer() const {
-    std::string pointer;
-    for (const Level& level : open_) {
-      pointer += '/';
-      pointer += level.is_array ? std::to_string(level.index) : level.token;
-    }
-    return pointer;
-  }
-  void Note() { line_of_->emplace(Pointer(), *line_); }
-  void Advance() {
-    if (!open_.empty() && open_.back().is_array) ++open_.back().index;
-  }
-  bool Value() {
-    Note();
-    Advance();
-    return true;
-  }
-  bool Close() {
-    open_.pop_back();
-    Advance();
-    return true;
-  }
-
-  const size_t* line_;
-  std::map<std::string, size_t, std::less<>>* line_of_;
-  std::vector<Level> open_;
-  std::string duplicate_;
-};
-
 // "/sweeps/0/keys" as people write it: "sweeps[0].keys".
 std::string FieldName(std::string_view pointer) {
   std::string name;
@@ -143,6 +64,76 @@ std::string FieldName(std::string_view pointer) {
 }
 
 }  // namespace
+
+// Notes the line of every value, and the first name that stands twice.
+class LocatedJson::Recorder : public json::json_sax_t {
+ public:
+  Recorder(const size_t* line, Place* top) : line_(line), top_(top) {}
+
+  const std::string& duplicate() const { return duplicate_; }
+
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t&) override { return Value(); }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return Value(); }
+  bool start_object(std::size_t) override { return Open(false); }
+  bool key(string_t& name) override {
+    Level& level = open_.back();
+    level.token = name;
+    if (!level.names.insert(name).second && duplicate_.empty()) {
+      for (const Level& outer : open_) duplicate_ += '/' + outer.token;
+      level.place->inner[name].line = *line_;
+    }
+    level.place->inner.try_emplace(name, Place{*line_, {}});
+    return true;
+  }
+  bool end_object() override { return Close(); }
+  bool start_array(std::size_t) override { return Open(true); }
+  bool end_array() override { return Close(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  struct Level {
+    Place* place;
+    bool is_array = false;
+    size_t index = 0;
+    std::string token;  // of the value that is read
+    std::set<std::string> names;
+  };
+
+  // The place of the value that comes now: a name has noted its own already.
+  Place* Note() {
+    if (open_.empty()) {
+      top_->line = *line_;
+      return top_;
+    }
+    Level& level = open_.back();
+    if (level.is_array) level.token = std::to_string(level.index++);
+    return &level.place->inner.try_emplace(level.token, Place{*line_, {}}).first->second;
+  }
+  bool Value() {
+    Note();
+    return true;
+  }
+  bool Open(bool is_array) {
+    open_.push_back({.place = Note(), .is_array = is_array, .token = "", .names = {}});
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const size_t* line_;
+  Place* top_;
+  std::vector<Level> open_;
+  std::string duplicate_;
+};
 
 Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) {
   LocatedJson located;
@@ -180,7 +171,7 @@ Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) 
     return Error{fmt::format("{}:1: {}", located.name_, error.what())};
   }
   size_t line = 1;
-  LineRecorder recorder(&line, &located.line_of_);
+  Recorder recorder(&line, &located.top_);
   json::sax_parse(LineCountingIterator(text.data(), &line),
                   LineCountingIterator(text.data() + text.size(), &line), &recorder,
                   json::input_format_t::json, /*strict=*/true, /*ignore_comments=*/true);
@@ -208,14 +199,23 @@ Result<LocatedJson> LocatedJson::ReadFile(const std::string& path) {
 
 Error LocatedJson::At(std::string_view pointer, std::string_view problem) const {
   const std::string field = FieldName(pointer);
-  // A field that is missing is reported at the line of what should hold it.
-  auto line = line_of_.find(pointer);
-  while (line == line_of_.end() && !pointer.empty()) {
-    pointer = pointer.substr(0, pointer.rfind('/'));
-    line = line_of_.find(pointer);
+  // A field that is missing is reported at the line of what should hold it. Names may have slashes
+  // themselves, which pointers do not escape.
+  const Place* place = &top_;
+  for (size_t begin = 1; begin <= pointer.size();) {
+    size_t end = pointer.find('/', begin);
+    auto inner = place->inner.find(pointer.substr(begin, end - begin));
+    while (inner == place->inner.end() && end != pointer.npos) {
+      end = pointer.find('/', end + 1);
+      inner = place->inner.find(pointer.substr(begin, end - begin));
+    }
+    if (inner == place->inner.end()) break;
+    place = &inner->second;
+    if (end == pointer.npos) break;
+    begin = end + 1;
   }
-  return Error{fmt::format("{}:{}: {}{}{}", name_, line == line_of_.end() ? 1 : line->second, field,
-                           field.empty() ? "" : ": ", problem)};
+  return Error{fmt::format("{}:{}: {}{}{}", name_, place->line, field, field.empty() ? "" : ": ",
+                           problem)};
 }
 
 }  // namespace filterbench

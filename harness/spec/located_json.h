@@ -32,9 +32,17 @@ class LocatedJson {
   Error At(std::string_view pointer, std::string_view problem) const;
 
  private:
+  // Where a value stands, and those in it by their name or index. A tree, since the pointers
+  // themselves would take memory by the square of the text.
+  struct Place {
+    size_t line = 1;
+    std::map<std::string, Place, std::less<>> inner;
+  };
+  class Recorder;
+
   std::string name_;
   nlohmann::json root_;
-  std::map<std::string, size_t, std::less<>> line_of_;  // by JSON pointer
+  Place top_;
 };
 
 }  // namespace filterbench

@@ -67,7 +67,10 @@ Result<KeySetSpec> KeySetFromJson(const nlohmann::json& json) {
     if (key_set.path.empty() || key_set.path.find('\0') != std::string::npos) {
       return Error{"key_set.path: must be the path of a file with one key a line"};
     }
-    key_set.digest = json.value("digest", "");
+    if (const auto digest = json.find("digest"); digest != json.end()) {
+      if (!digest->is_string()) return Error{"key_set.digest: must be a string"};
+      key_set.digest = digest->get<std::string>();
+    }
   }
   return key_set;
 }

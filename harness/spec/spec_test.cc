@@ -92,6 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"file\", "
                 "\"path\": \"a\\u0000b\"}]}]}",
                 "my.json:2: sweeps[0].key_sets[0]: ", "path"},
+        BadSpec{"KeyFileWithADigestThatIsANumber",
+                "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"key_sets\": [{\"kind\": \"file\", "
+                "\"path\": \"a\", \"digest\": 5}]}]}",
+                "my.json:2: sweeps[0].key_sets[0]: ", "digest: must be a string"},
         BadSpec{"WorkloadIsANumber", "{\"sweeps\": [{\"filters\": {\"a\": {}},\n\"workload\": 7}]}",
                 "my.json:2: sweeps[0].workload: ", "must be the name of a workload"},
         BadSpec{"WorkloadWithoutName",
