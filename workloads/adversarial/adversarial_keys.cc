@@ -167,6 +167,10 @@ Result<Chosen> Choose(const WorkloadSetup& setup, const Knobs& knobs,
       break;
     }
     case Attack::kCollide: {
+      if (!setup.filters->policy().can_insert()) {
+        return Error{
+            fmt::format("{}attack collide needs a filter that takes single keys", kNotHere)};
+      }
       auto filter = setup.filters->policy().Create(honest.size() + insert, seeds.filter);
       if (!filter) return Error{filter.error()};
       if (!(*filter)->Insert(setup.key_set->Hash(begin, seeds.key_hash))) {
@@ -343,7 +347,7 @@ class AdversarialKeys final : public WorkloadWithKnobs<Described> {
     return {};
   }
   std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
+    return {};  // collide is refused by Prepare: knobs are not known here
   }
 
   Cost EstimateCost(const nlohmann::json& knobs, uint64_t keys) const override {
