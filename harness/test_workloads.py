@@ -29,9 +29,10 @@ SMALL = {
     "safe_browsing": {"operations": 5000},
     "semi_join": {"rows": 5000},
     "name_taken": {"operations": 5000},
+    "adversarial_keys": {"operations": 5000, "candidates": 5000},
 }
 FILTER_OF = {"rocksdb_get": "rocksdb_bloom"}
-WITHOUT_SHARE = {"lsm_load", "cdn_admission"}
+WITHOUT_SHARE = {"lsm_load", "cdn_admission", "adversarial_keys"}
 NO_FILTER = "always_maybe"
 
 

@@ -4,6 +4,7 @@
 
 #include "filters/nearest_name.h"
 #include "workloads/admission/cdn_admission.h"
+#include "workloads/adversarial/adversarial_keys.h"
 #include "workloads/lsm/leveldb_get.h"
 #include "workloads/lsm/lsm_get.h"
 #include "workloads/lsm/lsm_insert_if_absent.h"
@@ -43,6 +44,7 @@ List MakeList() {
   list.built.push_back(MakeSafeBrowsing());
   list.built.push_back(MakeSemiJoin());
   list.built.push_back(MakeNameTaken());
+  list.built.push_back(MakeAdversarialKeys());
   return list;
 }
 
