@@ -309,3 +309,85 @@ def sized(bits, seed=0):
 def test_sizes(a, b, seed, expected):
     finding = regression.compare_sizes(sized(a), sized(b, seed), Limits())
     assert verdict(finding, "bits_per_key") == expected
+
+
+# --- Coverage over many draws ---
+
+DRAWS = 10_000  # a share of 0.95 deviates by 0.0022: outside of 0.94..0.96 by chance 1 in 1e5
+
+
+def test_the_intervals_of_rows_cover_95_percent():
+    """Of 10,000 rows of one filter each, alike but for chance; spreads are drawn to their common
+    law, so that the intervals of few processes are neither too wide nor too narrow."""
+    random = numpy.random.default_rng(21)
+    for processes in (2, 3, 6):
+        rows = [regression.Row("a", "lookup_batched", 0, False, False)] * DRAWS
+        rows += [regression.Row("touch_lines", "lookup_batched", 0, True, False)] * 99
+        y = 0.006 * random.normal(0, 1, (len(rows), 2 * processes))
+        is_b = numpy.arange(2 * processes) >= processes
+        findings = regression.compare_times(y, is_b, rows, Limits()).findings[:DRAWS]
+        covered = numpy.mean([finding.low <= 1 <= finding.high for finding in findings])
+        assert 0.94 <= covered <= 0.96, processes
+
+
+def test_the_interval_of_two_counts_covers_at_least_95_percent():
+    """Clopper and Pearson's is conservative, the more so the fewer counts there are."""
+    random = numpy.random.default_rng(22)
+    for mean in (3, 30, 1000):
+        counts = random.poisson(mean, (DRAWS, 2))
+        covered = 0
+        for k_a, k_b in counts:
+            low, high = regression._ratio_of_counts(int(k_a), 1e6, int(k_b), 1e6)
+            covered += low <= 1 <= high
+        assert covered / DRAWS >= 0.945, mean
+        assert covered / DRAWS <= {3: 1, 30: 0.98, 1000: 0.96}[mean], mean
+
+
+def test_the_interval_of_sizes_covers_95_percent():
+    """Welch's, of two laws of different widths."""
+    random = numpy.random.default_rng(23)
+    covered = 0
+    for a, b in zip(random.normal(10, 0.1, (DRAWS, 8)), random.normal(10, 0.03, (DRAWS, 8))):
+        finding = regression.compare_sizes(sized(a), sized(b, 100), Limits())
+        covered += finding.low <= 1 <= finding.high
+    assert 0.94 <= covered / DRAWS <= 0.96
+
+
+# --- What is no usual sample ---
+
+def _all_numbers(finding):
+    return [getattr(finding, name) for name in ("ratio", "low", "high", "p_worse", "p_better", "p_adjusted")
+            if getattr(finding, name) is not None]
+
+
+@pytest.mark.parametrize("make", [
+    lambda random, shape: numpy.zeros(shape),                                  # constant
+    lambda random, shape: numpy.round(random.normal(0, 0.01, shape), 2),       # ties
+    lambda random, shape: random.choice([0.0, 0.47], shape),                   # two clusters
+    lambda random, shape: random.standard_cauchy(shape) * 0.01,                # no mean
+    lambda random, shape: random.normal(0, 0.01, shape) + 690,                 # near the largest
+    lambda random, shape: random.normal(0, 0.01, shape) - 690,                 # near the least
+], ids=["constant", "ties", "two_clusters", "cauchy", "huge", "tiny"])
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_strange_samples_that_are_alike_raise_no_alarm(make, processes):
+    random = numpy.random.default_rng(24)
+    alarms = 0
+    for _ in range(10):
+        y = make(random, (len(ROWS), 2 * processes))
+        times = judge(y, numpy.arange(2 * processes) >= processes)
+        for finding in (*times.findings, *times.filters.values()):
+            known = _all_numbers(finding)
+            tested = finding.p_worse is not None
+            assert not any(math.isnan(value) for value in known) or not tested
+            assert processes > 1 or not tested
+        alarms += bool(worse_filters(times))
+    # Each comparison alarms by chance in 1 of 20 at most: 4 of 10 do 1 time in 1000.
+    assert alarms <= 3
+
+
+def test_one_sample_and_none_of_a_rate():
+    assert regression.compare_rates([], [], Limits()) is None
+    finding = regression.compare_rates(builds([0], queries=1), builds([1], queries=1, seed=9), Limits())
+    assert verdict(finding) == UNDECIDED and not math.isnan(finding.p_worse)
+    everything = regression.compare_rates(builds([1000], 1000), builds([1000], 1000, seed=9), Limits())
+    assert verdict(everything) != WORSE and not math.isnan(everything.p_worse)
