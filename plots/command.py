@@ -1,8 +1,18 @@
 """What every command of this project does around its own work."""
 
+import argparse
 import os
+import pathlib
 import sys
 import traceback
+
+
+def path(text):
+    """A path of the command line, for argparse: pathlib would take an empty one for the current
+    directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return pathlib.Path(text)
 
 
 def run(main):

@@ -101,7 +101,7 @@ def _parser():
         epilog=listing() + "\n\n" + __doc__.rsplit("\n\n", 1)[1],
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="a run directory")
-    parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
+    parser.add_argument("--out", type=command.path, metavar="DIR",
                         help="where the figures go (default: RUN/figures)")
     parser.add_argument("--only", type=_choice(names, "figure"), action="append", metavar="NAME",
                         help="this figure or table; may be repeated")

@@ -140,6 +140,9 @@ def load_run(path):
     targets = manifest.object("targets")
     environment = manifest.object("environment")
     points, workloads = _read_points(summary, name)
+    samples = _read_samples(path, name, notes)
+    if complete:
+        _check_that_all_is_told(path, samples, {*points["point_id"], *workloads["point_id"]})
     is_filled = points["fill"].notna()
     is_apart = points["pages"].notna() | points["threads"].notna()
     return Run(
@@ -150,9 +153,8 @@ def load_run(path):
         points=points[~is_filled & ~is_apart].reset_index(drop=True),
         filled=points[is_filled & ~is_apart].reset_index(drop=True),
         pages_and_threads=points[is_apart].reset_index(drop=True), workloads=workloads,
-        samples=_read_samples(path, name, notes),
-        **_read_theory(path / "theory.json", name, notes), complete=complete, notes=notes,
-        manifest=manifest.value)
+        samples=samples, **_read_theory(path / "theory.json", name, notes), complete=complete,
+        notes=notes, manifest=manifest.value)
 
 
 def load_runs(paths):
@@ -658,6 +660,15 @@ def _read_samples(path, run, notes):
     frame[_SAMPLE_NUMBERS] = frame[_SAMPLE_NUMBERS].astype(float)
     return frame.astype({name: object for name in ("filter_digest", "answers_digest")}).replace(
         {"filter_digest": {numpy.nan: None}, "answers_digest": {numpy.nan: None}})
+
+
+def _check_that_all_is_told(path, samples, told):
+    """The summary of a complete run speaks of every sample: none is lost without a word."""
+    lost = samples.index[~samples["point_id"].isin(told)]
+    if len(lost):
+        raise RunError(stored(path / "samples.jsonl"),
+                       f"summary.json has no point {samples['point_id'][lost[0]]!r}",
+                       int(lost[0]) + 1, "point_id")
 
 
 def _read_sample(node, run):

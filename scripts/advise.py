@@ -157,7 +157,7 @@ def _parser():
                         "counts (default: it does not)")
     parser.add_argument("--run", nargs="+", action="extend", default=[], metavar="RUN",
                         dest="runs", help="run directories to answer from")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "results", metavar="DIR",
+    parser.add_argument("--results", type=command.path, default=ROOT / "results", metavar="DIR",
                         help="where runs lie (default: results/ of the tree)")
     parser.add_argument("--json", action="store_true", help="a JSON document instead of text")
     parser.add_argument("--figure", type=_figure, metavar="FILE", help="also draw the answer")

@@ -401,7 +401,7 @@ def _parser():
     parser.add_argument("--only", action="append", default=[], metavar="ID",
                         help="this claim; may be repeated, or take several with commas")
     parser.add_argument("--list", action="store_true", help="the claims, without checking any")
-    parser.add_argument("--claims", type=pathlib.Path, default=CLAIMS, metavar="FILE",
+    parser.add_argument("--claims", type=command.path, default=CLAIMS, metavar="FILE",
                         help="other claims than those of the project, in the same form")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="all that was found, as JSON")

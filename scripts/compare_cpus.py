@@ -714,9 +714,9 @@ def _parser():
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON document instead of Markdown")
     form.add_argument("--csv", action="store_true", help="one line per number instead of Markdown")
-    parser.add_argument("--figure", type=pathlib.Path, metavar="DIR",
+    parser.add_argument("--figure", type=command.path, metavar="DIR",
                         help="also draw the figure, as PNG and PDF, into DIR")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "results", metavar="DIR",
+    parser.add_argument("--results", type=command.path, default=ROOT / "results", metavar="DIR",
                         help="where the reference runs lie (default: results/ of the tree)")
     return parser
 

@@ -314,11 +314,11 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="filterbench keep", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__.split("\n\n", 2)[2], allow_abbrev=False)
-    parser.add_argument("run", type=pathlib.Path, metavar="RUN", help="a run directory")
+    parser.add_argument("run", type=command.path, metavar="RUN", help="a run directory")
     parser.add_argument("--any-spec", action="store_true", help=f"also of another spec than {SPEC}")
     parser.add_argument("--any-host-name", action="store_true",
                         help="the name of this machine may stand in the run")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "results", metavar="DIR",
+    parser.add_argument("--results", type=command.path, default=ROOT / "results", metavar="DIR",
                         help="where reference runs lie (default: results/ of the tree)")
     return parser
 

@@ -204,7 +204,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="filterbench merge", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories")
-    parser.add_argument("--into", required=True, metavar="DIRECTORY",
+    parser.add_argument("--into", required=True, type=command.path, metavar="DIRECTORY",
                         help="where the runs are written, below the names of their machines")
     parser.add_argument("--allow-missing", action="store_true", help="merge though shards are missing")
     parser.add_argument("--force", action="store_true",

@@ -493,7 +493,7 @@ def main(words):
     parser.add_argument("spec", nargs="?", metavar="SPEC", help="name of a spec, or its file")
     parser.add_argument("--shards", type=int, metavar="N",
                         help="parts of the sweep; at most one per filter that is built")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR",
+    parser.add_argument("--results", type=command.path, default=Path("results"), metavar="DIR",
                         help="where the submission is kept (results)")
     parser.add_argument("--partition", metavar="P")
     parser.add_argument("--time", metavar="T", help="time limit of each job, as sbatch takes it")

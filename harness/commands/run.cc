@@ -243,7 +243,8 @@ void AddRun(CommandLine& line) {
       line.app.add_subcommand("run", "Measure a sweep; prints the directory of the results");
   arguments->sweep.AddTo(run);
   run->add_option("--results", command.results_root, "Where runs are kept")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check([](const std::string& path) { return path.empty() ? "must be a directory" : ""; });
   run->add_option("--resume", command.resume, "Directory of an unfinished run of the same spec")
       ->check([](const std::string& path) {
         return path.empty() ? "must be the directory of a run" : "";

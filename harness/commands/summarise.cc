@@ -24,7 +24,7 @@ int SummariseRun(const std::string& path, bool complete) {
   const Result<SamplesFile> samples = directory->ReadSamples();
   if (!samples) return Complain(samples.error(), kExitUsage);
   const Result<json> manifest = directory->ReadManifest();
-  if (!manifest) return Complain(manifest.error(), kExitIncomplete);
+  if (!manifest) return Complain(manifest.error(), kExitUsage);
   const Result<json> summary = WriteWhatFollows(*directory, *manifest, samples->samples);
   if (!summary) return Complain(summary.error(), kExitIncomplete);
   if (complete) {

@@ -1,6 +1,10 @@
 #include "harness/commands/sweep.h"
 
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +14,7 @@
 #include "harness/machine/system_files.h"
 #include "harness/plan/select.h"
 #include "harness/registry/erased_filter.h"
+#include "harness/spec/spec.h"
 
 namespace filterbench {
 namespace {
@@ -39,7 +44,14 @@ void SweepArguments::AddTo(CLI::App* command) {
                       "(keys=1e4,1e6), or a parameter (cuckoo.fingerprint_bits=8,12)")
       ->allow_extra_args(false);
   command->add_option("--seed", options_.changes.seed, "Of keys, builds, lookups and the order")
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& text) -> std::string {
+        // Before it is read, which would make the greatest number of one that is too large.
+        uint64_t seed;
+        const char* const end = text.data() + text.size();
+        const auto [stop, problem] = std::from_chars(text.data(), end, seed);
+        if (problem == std::errc{} && stop == end && seed <= kMaxSeed) return {};
+        return fmt::format("must be a whole number in 0..{}, is '{}'", kMaxSeed, text);
+      });
   command->add_option_function<std::string>(
              "--shard",
              [this](const std::string& text) {

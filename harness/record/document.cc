@@ -67,6 +67,8 @@ Result<json> ParseStrictJson(std::string_view text) {
     }
     return true;
   };
+  // The parser takes a NUL for the end and would not see what follows.
+  if (text.find('\0') != text.npos) return Error{"is not JSON: holds a NUL"};
   try {
     json document = json::parse(text, callback);
     if (!problem.empty()) return Error{problem};

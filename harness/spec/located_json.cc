@@ -161,6 +161,11 @@ Result<LocatedJson> LocatedJson::Parse(std::string_view text, std::string name) 
                                kMaxDepth)};
     }
   }
+  // The parser takes a NUL for the end and would not see what follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(nul), '\n');
+    return Error{fmt::format("{}:{}: not JSON: holds a NUL", located.name_, line)};
+  }
   try {
     located.root_ = json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const json::parse_error& error) {

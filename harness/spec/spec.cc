@@ -99,10 +99,16 @@ class ObjectReader {
   }
 
   static std::optional<uint64_t> AsWhole(const json& value, uint64_t low, uint64_t high) {
-    if (!value.is_number()) return std::nullopt;
-    const double number = value.get<double>();
-    if (number < 0 || number >= 0x1p63 || number != std::floor(number)) return std::nullopt;
-    const auto whole = static_cast<uint64_t>(number);
+    if (!value.is_number() || value < 0) return std::nullopt;
+    uint64_t whole;
+    if (value.is_number_integer()) {
+      whole = value.get<uint64_t>();
+    } else {
+      // Beyond 2^53 a number with a fraction or an exponent need not be the one that was written.
+      const double number = value.get<double>();
+      if (number > 0x1p53 || number != std::floor(number)) return std::nullopt;
+      whole = static_cast<uint64_t>(number);
+    }
     if (whole < low || whole > high) return std::nullopt;
     return whole;
   }
@@ -157,7 +163,7 @@ auto NameReader(ObjectReader& reader, std::string_view what,
 
 std::optional<Error> ReadMeasure(const LocatedJson& source, MeasureSpec& measure) {
   ObjectReader reader(source, "/measure");
-  reader.Whole("seed", 0, UINT64_MAX >> 1, measure.seed);
+  reader.Whole("seed", 0, kMaxSeed, measure.seed);
   reader.Whole("processes", 1, 1000, measure.processes);
   measure.max_processes = std::max(measure.max_processes, measure.processes);
   reader.Whole("max_processes", 1, 1000, measure.max_processes);
@@ -202,6 +208,20 @@ std::optional<Error> ReadFilterEntry(const LocatedJson& source, const std::strin
   return reader.Finish();
 }
 
+// A value that stands twice in the list of a parameter or knob.
+void RefuseRepeats(ObjectReader& reader, const json& lists, const std::string& pointer) {
+  if (!lists.is_object()) return;
+  for (const auto& [name, values] : lists.items()) {
+    if (!values.is_array()) continue;
+    for (size_t i = 1; i < values.size(); ++i) {
+      if (std::find(values.begin(), values.begin() + static_cast<ptrdiff_t>(i), values[i]) !=
+          values.begin() + static_cast<ptrdiff_t>(i)) {
+        reader.RefuseAt(fmt::format("{}/{}/{}", pointer, name, i), "stands twice in the list");
+      }
+    }
+  }
+}
+
 // The field `workload`; the fields that mean nothing beside it are refused.
 void ReadWorkload(ObjectReader& reader, SweepSpec& sweep) {
   const json* found = reader.Find("workload");
@@ -218,6 +238,7 @@ void ReadWorkload(ObjectReader& reader, SweepSpec& sweep) {
   if (found->is_object()) {
     entry.knobs = *found;
     entry.knobs.erase("name");
+    RefuseRepeats(reader, entry.knobs, entry.pointer);
   }
   for (const char* field : {"modes", "hashings", "fills", "pages", "threads"}) {
     if (reader.Find(field) != nullptr) {
@@ -258,6 +279,9 @@ std::optional<Error> ReadSweep(const LocatedJson& source, const std::string& poi
         return error;
       }
     }
+  }
+  for (const FilterEntry& entry : sweep.filters) {
+    RefuseRepeats(reader, entry.params, entry.params_pointer);
   }
   reader.List("keys", sweep.keys,
               [&](const json& value, const std::string& at) -> std::optional<uint64_t> {

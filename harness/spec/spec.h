@@ -19,6 +19,8 @@
 
 namespace filterbench {
 
+inline constexpr uint64_t kMaxSeed = UINT64_MAX >> 1;
+
 // How each point is measured. Repetition has three levels: processes (fresh starts of the program),
 // in each of them builds with fresh seeds, over each build timed passes.
 struct MeasureSpec {

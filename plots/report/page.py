@@ -404,7 +404,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="filterbench report", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE",
+    parser.add_argument("--out", type=command.path, metavar="FILE",
                         help="the page (default: RUN/report.html)")
     parser.add_argument("--force", action="store_true",
                         help="overwrite a file that is no report")
