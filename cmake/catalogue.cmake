@@ -1,7 +1,8 @@
 # From filters/catalogue.txt, in the build tree:
 #   filters/catalogue.h                     the type list `Catalogue` and the list `kFiltersNotBuilt`
-#   filters/conformance/<type>_test.cc      the tests that every filter passes, once for each type;
-#                                           `conformance_tests` names them all
+#   filters/conformance/<types>_test.cc     the tests that every filter passes, for a few types each,
+#                                           since most of what one costs to compile is the same for
+#                                           all: `conformance_tests` names them
 #   filters/conformance/of_all_<what>.cc    goldens and kernels of all our types at once, for
 #                                           emulators: `tests_of_all` names them
 # FILTERBENCH_ONLY, a list of types, leaves out all others.
@@ -35,6 +36,10 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
   set(not_built "")
   set(tests "")
   set(external_types "")
+  # Of the tests: "0|1 TYPE HEADER TYPE HEADER ...", the first telling whether they are external.
+  set(units "")
+  set(unit_types 0)
+  set(types_per_unit 4)
   foreach(line IN LISTS lines)
     separate_arguments(words UNIX_COMMAND "${line}")
     list(LENGTH words count)
@@ -71,14 +76,43 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
     if(external)
       list(APPEND external_types ${type})
     endif()
-    string(MAKE_C_IDENTIFIER ${type} identifier)
+    if(external)
+      list(APPEND units "1 ${type} ${header}")
+    elseif(unit_types EQUAL 0)
+      list(APPEND units "0 ${type} ${header}")
+    else()
+      list(POP_BACK units unit)
+      list(APPEND units "${unit} ${type} ${header}")
+    endif()
+    if(NOT external)
+      math(EXPR unit_types "(${unit_types} + 1) % ${types_per_unit}")
+    endif()
+  endforeach()
+  foreach(type IN LISTS FILTERBENCH_ONLY)
+    if(NOT type IN_LIST types AND NOT not_built MATCHES "{\"${type}\"")
+      message(FATAL_ERROR "FILTERBENCH_ONLY: ${catalogue} has no type ${type}")
+    endif()
+  endforeach()
+  foreach(unit IN LISTS units)
+    separate_arguments(words UNIX_COMMAND "${unit}")
+    list(POP_FRONT words external)
+    set(unit_includes "")
+    set(unit_types "")
+    while(words)
+      list(POP_FRONT words type header)
+      string(APPEND unit_includes "#include \"${header}\"\n")
+      list(APPEND unit_types "filterbench::${type}")
+    endwhile()
+    list(JOIN unit_types "_" identifier)
+    string(REPLACE "filterbench::" "" identifier "${identifier}")
+    string(MAKE_C_IDENTIFIER "${identifier}" identifier)
+    list(JOIN unit_types ", " unit_types)
     set(test ${output_directory}/filters/conformance/${identifier}_test.cc)
     list(APPEND tests ${test})
     file(CONFIGURE OUTPUT ${test} @ONLY CONTENT [=[
 // Made by cmake/catalogue.cmake from filters/catalogue.txt.
-#include "@header@"
-
-#define FILTERBENCH_TESTED_FILTER filterbench::@type@
+@unit_includes@
+#define FILTERBENCH_TESTED_FILTER @unit_types@
 #define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL @external@
 #include "filters/conformance/contract.h"
 #include "filters/conformance/fpr.h"
@@ -87,11 +121,6 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
 #include "filters/conformance/params.h"
 #include "filters/conformance/wire.h"
 ]=])
-  endforeach()
-  foreach(type IN LISTS FILTERBENCH_ONLY)
-    if(NOT type IN_LIST types AND NOT not_built MATCHES "{\"${type}\"")
-      message(FATAL_ERROR "FILTERBENCH_ONLY: ${catalogue} has no type ${type}")
-    endif()
   endforeach()
   set(of_all "")
   set(our_types ${types})

@@ -293,6 +293,7 @@ def _tests(run, tree, ctest_case, ctest_code):
              'echo "ctest $*" >>"$LOG"\n'
              f"""echo '<testsuite>{ctest_case}</testsuite>' >"${{@: -1}}"\nexit {ctest_code}\n""")
     (tree / "test_sample.py").write_text("def test_one(): pass\ndef test_two(): pass\n")
+    (tree / "scripts" / "test_matrix.py").write_text("def test_minutes(): pass\n")
 
 
 def test_the_count_runs_over_ctest_and_pytest(run, tree):
@@ -301,6 +302,17 @@ def test_the_count_runs_over_ctest_and_pytest(run, tree):
     assert end.stdout.splitlines()[-1] == "3 passed, 0 failed, 0 skipped"
     assert end.returncode == 0
     assert run.log.read_text().startswith("ctest --preset asan -j ")
+
+
+def test_what_takes_minutes_goes_by_turns(run, tree):
+    _tests(run, tree, '<testcase name="A" status="run"/>', 0)
+    end = run("test")
+    (told,) = [line for line in end.stderr.splitlines() if "at this turn" in line]
+    parts = told.split(": ")[2].split(" (")[0].split()
+    assert len(parts) == 2 and parts[0] in ("cross", "fuzz", "sanitize") and parts[1] == "mutate"
+    end = run("test", "--all")
+    assert "cross fuzz sanitize mutate" in end.stderr
+    assert end.stdout.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
 
 
 def test_what_only_some_tests_need_is_asked_for_at_once_and_then_one_by_one(run, tree):
@@ -319,7 +331,7 @@ def test_what_only_some_tests_need_is_asked_for_at_once_and_then_one_by_one(run,
 def test_a_failure_of_ctest_does_not_keep_pytest_from_running(run, tree):
     _tests(run, tree, '<testcase name="A" status="fail"><failure/></testcase>', 8)
     end = run("test")
-    assert end.stdout.splitlines()[-2:] == ["failed: ctest: A", "2 passed, 1 failed, 0 skipped"]
+    assert end.stdout.splitlines()[-2:] == ["failed: ctest: A", "3 passed, 1 failed, 0 skipped"]
     assert end.returncode == 1
 
 
@@ -330,7 +342,7 @@ def test_a_report_of_an_earlier_run_is_not_counted(run, tree):
     (reports / "ctest.xml").write_text('<testsuite><testcase name="A" status="run"/></testsuite>')
     _program(run.programs / "ctest", "exit 8\n")
     end = run("test")
-    assert end.stdout.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
+    assert end.stdout.splitlines()[-1] == "3 passed, 1 failed, 0 skipped"
     assert end.returncode == 1
 
 
