@@ -1,29 +1,22 @@
-# `quick_test`: a few filters and what they stand on, and the parts of the harness where threads and
+# `quick_test`: two filters and what they stand on, and the parts of the harness where threads and
 # processes meet, in one executable that a sanitizer's build has in a few minutes from nothing
-# (scripts/sanitize --quick). Built on demand only. FILTERBENCH_ONLY must name some of these types,
-# and no others.
-set(quick_types ClassicBloom SplitBlock Cuckoo BinaryFuse)
+# (scripts/sanitize --quick). Built on demand only, where FILTERBENCH_ONLY names these two.
+set(quick_types SplitBlock BinaryFuse)
 
 function(filterbench_add_quick_test conformance_tests)
-  if(NOT FILTERBENCH_ONLY)
+  if(NOT "${FILTERBENCH_ONLY}" STREQUAL "${quick_types}")
     return()
   endif()
-  foreach(type IN LISTS FILTERBENCH_ONLY)
-    if(NOT type IN_LIST quick_types)
-      return()
-    endif()
-  endforeach()
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
-       filters/*.cc filters/simd/*.cc filters/theory/*.cc filters/bloom/classic*.cc
-       filters/bloom/split_block*.cc filters/cuckoo/cuckoo*.cc filters/fuse/binary_fuse*.cc
-       filters/fuse/positions_test.cc)
-  list(FILTER sources EXCLUDE REGEX "filters/theory/.*_test\\.cc$|_fuzzer\\.cc$|/presets_test\\.cc$")
-  # Threads that measure, and children that are watched.
+       filters/simd/*.cc filters/theory/*.cc filters/bloom/split_block_kernel.cc
+       filters/fuse/binary_fuse*.cc)
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzzer)\\.cc$")
   list(APPEND sources
+       filters/table.cc filters/wire.cc
+       filters/memory_test.cc filters/table_test.cc filters/wire_test.cc
+       # Threads that measure, and children that are watched.
        harness/run/threads.cc harness/run/threads_test.cc
        harness/machine/cpu_affinity.cc harness/machine/system_files.cc
-       harness/machine/activity.cc harness/machine/activity_test.cc harness/machine/core_clock.cc
-       harness/machine/cpu_identity.cc harness/machine/cpu_times.cc harness/machine/cgroup.cc
        harness/process/isolated.cc harness/process/isolated_test.cc)
   add_executable(quick_test EXCLUDE_FROM_ALL ${sources} ${conformance_tests})
   target_link_libraries(quick_test PRIVATE

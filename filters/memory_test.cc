@@ -9,6 +9,7 @@
 // Case B6: tables as well as spans end and begin where nothing may be read.
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,7 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,8 +56,8 @@ class AnyFilter {
   virtual void Bits(size_t kernel, std::span<const uint64_t> hashes, uint64_t* bits) const = 0;
   // By each of the loops that count; equal ones.
   virtual std::vector<uint64_t> Counts(size_t kernel, std::span<const uint64_t> hashes) const = 0;
-  // Itself, written and read.
-  virtual std::unique_ptr<AnyFilter> Copy() const = 0;
+  // Itself, written and read; how many bytes that were, where it is asked.
+  virtual std::unique_ptr<AnyFilter> Copy(uint64_t* wire_bytes = nullptr) const = 0;
 };
 
 template <class F>
@@ -83,8 +85,10 @@ class FilterOf final : public AnyFilter {
             loops.count_single(view, hashes.data(), hashes.size()),
             loops.chain(view, hashes.data(), hashes.size())};
   }
-  std::unique_ptr<AnyFilter> Copy() const override {
-    Result<F> copy = F::Deserialize(filter_.Serialize());
+  std::unique_ptr<AnyFilter> Copy(uint64_t* wire_bytes) const override {
+    const std::vector<std::byte> wire = filter_.Serialize();
+    if (wire_bytes != nullptr) *wire_bytes = wire.size();
+    Result<F> copy = F::Deserialize(wire);
     if (!copy) return nullptr;
     return std::make_unique<FilterOf>(std::move(*copy));
   }
@@ -347,6 +351,67 @@ TEST_P(SparseTablesTest, Beyond2To32BitsAreUsedEverywhere) { Check(768 * kMiB); 
 TEST_P(SparseTablesTest, Beyond4GiBAreUsedEverywhere) { Check(6 * kGiB); }
 
 TEST_P(SparseTablesTest, UpToTheLimitAreUsedEverywhere) { Check(UINT64_MAX); }
+
+// What this process may still take, by /proc/meminfo and its limits.
+uint64_t AvailableBytes() {
+  uint64_t available = 0;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) {
+      available = std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10) * 1024;
+    }
+  }
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      available = std::min<uint64_t>(available, limit.rlim_cur);
+    }
+  }
+  return available;
+}
+
+// Tables of which every byte exists: written to a wire of that size, read from it, and asked.
+class WholeTablesTest : public SizesTest {
+ protected:
+  void Check(uint64_t bytes) {
+    constexpr size_t kKeys = 1000;
+    if (std::getenv("FILTERBENCH_LARGE_TABLES") == nullptr) {
+      GTEST_SKIP() << "takes long; FILTERBENCH_LARGE_TABLES=1 asks for it";
+    }
+    const Variant variant = subject().variants().front();
+    if (!variant.create || !UsesTables()) GTEST_SKIP() << "takes no keys later, or has no table";
+    // The wire, what it is read into, and the table if its pages are no small ones.
+    const uint64_t needed = 3 * bytes + kGiB;
+    if (AvailableBytes() < needed) {
+      GTEST_SKIP() << "needs " << needed << " bytes of memory, has " << AvailableBytes();
+    }
+    uint64_t keys = 0;
+    for (uint64_t step = uint64_t{1} << 40; step != 0; step /= 2) {
+      const Need need = Ask(variant, keys + step);
+      if (!need.limit && need.amount < bytes) keys += step;
+    }
+    const Need more = Ask(variant, keys + 1);
+    if (more.limit) GTEST_SKIP() << more.error;
+    const Made made = variant.create(keys + 1);
+    ASSERT_TRUE(made.filter) << made.error;
+    ASSERT_GE(made.filter->Table().size() + kSlackBytes, bytes);
+    const std::vector<uint64_t> present = TestHashes(0, kKeys);
+    for (const uint64_t hash : present) ASSERT_TRUE(made.filter->Insert(hash));
+    uint64_t wire_bytes = 0;
+    const std::unique_ptr<AnyFilter> copy = made.filter->Copy(&wire_bytes);
+    ASSERT_TRUE(copy);
+    EXPECT_GE(wire_bytes, made.filter->Table().size());
+    EXPECT_LE(wire_bytes, made.filter->Table().size() + 1024);
+    EXPECT_TRUE(test::EqualBytes(copy->Table(), made.filter->Table()));
+    ExpectTargetsAgree(*copy, MixedHashes(2 * kKeys, kKeys), present);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Filters, WholeTablesTest, ::testing::Range(size_t{0}, Subjects().size()),
+                         [](const auto& index) { return Subjects()[index.param].name; });
+
+TEST_P(WholeTablesTest, Beyond2To32BitsAreWrittenAndRead) { Check(513 * kMiB); }
+
+TEST_P(WholeTablesTest, Beyond4GiBAreWrittenAndRead) { Check(4 * kGiB + 5 * kMiB); }
 
 // Built, asked, added to, written and read back with every table between guards, at its beginning
 // and at its end; keys that begin behind one guard and end before another. Whoever reads or writes
