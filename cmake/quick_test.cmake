@@ -15,7 +15,9 @@ function(filterbench_add_quick_test conformance_tests)
        filters/table.cc filters/wire.cc
        filters/memory_test.cc filters/table_test.cc filters/wire_test.cc
        # Threads that measure, and children that are watched.
-       harness/run/threads.cc harness/run/threads_test.cc
+       harness/run/threads.cc harness/run/threads_test.cc harness/run/measure.cc
+       harness/machine/clock_step.cc harness/machine/perf_counters.cc harness/machine/cpuid.cc
+       harness/machine/cpu_identity.cc harness/machine/core_clock.cc harness/machine/cpu_times.cc
        harness/machine/cpu_affinity.cc harness/machine/system_files.cc
        harness/process/isolated.cc harness/process/isolated_test.cc)
   add_executable(quick_test EXCLUDE_FROM_ALL ${sources} ${conformance_tests})
