@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "filters/pages.h"
+#include "filters/test_tables.h"
 
 namespace filterbench {
 namespace {
@@ -56,8 +57,8 @@ Result<Place> FromHeap(uint64_t bytes) {
   return Place{data, bytes, nullptr};
 }
 
-Result<Place> OnSmallPages(uint64_t bytes) {
-  Result<Place> place = Map(RoundUp(bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE))));
+Result<Place> OnSmallPages(uint64_t bytes, int flags = 0) {
+  Result<Place> place = Map(RoundUp(bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), flags);
   // Refused only by kernels that have no transparent huge pages.
   if (place) madvise(place->data, place->allocated, MADV_NOHUGEPAGE);
   return place;
@@ -130,7 +131,33 @@ Result<Place> OnReservedHugePages(uint64_t bytes) {
   return place;
 }
 
+// Between two pages that may not be touched; `bytes` are whole cache lines.
+Result<Place> BetweenGuards(uint64_t bytes, bool at_the_end) {
+  const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t inner_bytes = RoundUp(bytes, page_bytes);
+  Result<Place> place = Map(inner_bytes + 2 * page_bytes);
+  if (!place) return place;
+  if (mprotect(place->data, page_bytes, PROT_NONE) != 0 ||
+      mprotect(place->data + page_bytes + inner_bytes, page_bytes, PROT_NONE) != 0) {
+    munmap(place->mapping, place->allocated);
+    return Error{"no guards: mprotect fails"};
+  }
+  place->data += page_bytes + (at_the_end ? inner_bytes - bytes : 0);
+  return place;
+}
+
 Result<Place> FindPlace(uint64_t bytes) {
+  if (const std::optional<TestTables> tables = ScopedTestTables::tables()) {
+    switch (*tables) {
+      case TestTables::kGuardBefore:
+      case TestTables::kGuardBehind:
+        return BetweenGuards(bytes, *tables == TestTables::kGuardBehind);
+      case TestTables::kRefused:
+        return OutOfMemory(bytes);
+      case TestTables::kSparse:
+        return OnSmallPages(bytes, MAP_NORESERVE);
+    }
+  }
   const std::optional<Pages> pages = ScopedPages::pages();
   if (!pages) return bytes >= kHugePageBytes ? OnTransparentHugePages(bytes) : FromHeap(bytes);
   switch (*pages) {

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "filters/pages.h"
+#include "filters/test_tables.h"
 
 namespace filterbench {
 namespace {
@@ -77,6 +78,47 @@ TEST(AlignedTableTest, RefusesWhatNoMachineHas) {
     ASSERT_FALSE(table) << bytes;
     EXPECT_EQ(table.error().find("too large: needs "), 0u) << table.error();
   }
+}
+
+// The guards that tests of filters rely on are there, and let pass what the table promises.
+TEST(TestTablesTest, GuardsAreWhereTheyAreSaidToBe) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const uint64_t bytes : {0u, 1u, 64u, 4096u, 5000u}) {
+    SCOPED_TRACE(bytes);
+    const auto read = [](const std::byte* address) {
+      return *static_cast<const volatile std::byte*>(address);
+    };
+    {
+      const ScopedTestTables scope(TestTables::kGuardBefore);
+      const Result<AlignedTable> table = AlignedTable::Allocate(bytes);
+      ASSERT_TRUE(table) << table.error();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(table->data()) % kCacheLineBytes, 0u);
+      EXPECT_EQ(read(table->data()), std::byte{0});
+      EXPECT_EQ(read(table->data() + bytes + kCacheLineBytes - 1), std::byte{0});
+      EXPECT_DEATH(read(table->data() - 1), "");
+    }
+    {
+      const ScopedTestTables scope(TestTables::kGuardBehind);
+      const Result<AlignedTable> table = AlignedTable::Allocate(bytes);
+      ASSERT_TRUE(table) << table.error();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(table->data()) % kCacheLineBytes, 0u);
+      const std::byte* end =
+          table->data() + (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+      EXPECT_EQ(read(end + kCacheLineBytes - 1), std::byte{0});
+      EXPECT_DEATH(read(end + kCacheLineBytes), "");
+    }
+  }
+  // Its end ends them.
+  const Result<AlignedTable> table = AlignedTable::Allocate(100);
+  ASSERT_TRUE(table);
+  EXPECT_LT(table->allocated_bytes(), 4096u);
+}
+
+TEST(TestTablesTest, RefusedTablesSayWhatWasAskedFor) {
+  const ScopedTestTables scope(TestTables::kRefused);
+  const Result<AlignedTable> table = AlignedTable::Allocate(1000);
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error(), "out of memory: needs 1088 bytes");
 }
 
 TEST(AlignedTableTest, DefaultIsEmpty) {

@@ -20,6 +20,7 @@
 //
 //   Contradiction(params)           as in filters/filter.h
 //   BlocksFor(n, params)            at least 1; by default what bits_per_key asks for
+//   MaxBlocks(params)               where it is not kMaxBlocks for all of them
 //
 // The kernel file of a scheme specialises Kernels().
 
@@ -65,9 +66,9 @@ class BlockFilter {
     if (std::string problem = Contradiction(params); !problem.empty()) return Error{problem};
     const uint64_t blocks = BlocksFor(keys, params);
     const uint64_t block_bytes = Scheme::BlockBytes(params);
-    if (blocks > Scheme::kMaxBlocks) {
+    if (blocks > MaxBlocks(params)) {
       return Error{fmt::format("too large: needs {} bytes, limit {}", blocks * block_bytes,
-                               Scheme::kMaxBlocks * block_bytes)};
+                               MaxBlocks(params) * block_bytes)};
     }
     Result<AlignedTable> table = AlignedTable::Allocate(blocks * block_bytes);
     if (!table) return Error{table.error()};
@@ -145,7 +146,7 @@ class BlockFilter {
     if (reader.ok() && !problem.empty()) reader.Refuse("params", problem);
     const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
     const uint64_t inserted = reader.U64("inserted", 0, UINT64_MAX);
-    const uint64_t blocks = reader.U64("blocks", 1, Scheme::kMaxBlocks);
+    const uint64_t blocks = reader.U64("blocks", 1, MaxBlocks(params));
     if (reader.ok()) {
       const uint64_t expected = BlocksFor(capacity, params);
       if (blocks != expected) {
@@ -180,7 +181,14 @@ class BlockFilter {
     return Scheme::TheoryFpr(bits_per_key);
   }
 
-  // Blocks for n keys, at least 1; beyond kMaxBlocks where that is too large to be offered.
+  static uint64_t MaxBlocks(const Params& params) {
+    if constexpr (requires { Scheme::MaxBlocks(params); }) {
+      return Scheme::MaxBlocks(params);
+    } else {
+      return Scheme::kMaxBlocks;
+    }
+  }
+  // Blocks for n keys, at least 1; beyond MaxBlocks where that is too large to be offered.
   static uint64_t BlocksFor(uint64_t n, const Params& params) {
     if constexpr (requires { Scheme::BlocksFor(n, params); }) {
       return Scheme::BlocksFor(n, params);

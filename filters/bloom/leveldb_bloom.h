@@ -69,7 +69,8 @@ class LevelDbBloom {
   }
   // Beyond kMaxBloomBits where the table is too large to be offered.
   static constexpr uint64_t BitsFor(uint64_t keys, uint32_t bits_per_key) {
-    if (keys > kMaxBloomBits) return UINT64_MAX / 8 * 8;
+    // Where the product might pass 2^64.
+    if (keys > UINT64_MAX >> 8) return UINT64_MAX / 8 * 8;
     const uint64_t bits = keys * bits_per_key;
     return bits < 64 ? 64 : (bits + 7) / 8 * 8;
   }

@@ -179,8 +179,8 @@ struct RocksDbLegacyScheme {
   static uint64_t BlocksFor(uint64_t n, const Params& params) {
     const unsigned __int128 bits =
         static_cast<unsigned __int128>(n) * WholeBitsPerKey(params.bits_per_key);
-    if (bits > kMaxBits) return static_cast<uint64_t>(bits / kLineBits) + kMaxBlocks;
-    return static_cast<uint64_t>((bits + kLineBits - 1) / kLineBits) | 1;
+    const auto lines = static_cast<uint64_t>((bits + kLineBits - 1) / kLineBits) | 1;
+    return bits > kMaxBits ? std::max(lines, kMaxBlocks + 1) : lines;
   }
   static uint32_t ProbesFor(const Params& params) {
     const auto bits = static_cast<double>(WholeBitsPerKey(params.bits_per_key));
@@ -272,12 +272,14 @@ struct RocksDbDynamicScheme {
   static uint64_t BlockBytes(const Params& params) {
     return WordsPerBlock(params) * sizeof(uint64_t);
   }
+  static uint64_t MaxBlocks(const Params& params) { return kMaxBlocks / WordsPerBlock(params); }
   static uint64_t BlocksFor(uint64_t n, const Params& params) {
     const double bits = std::ceil(static_cast<double>(n) * params.bits_per_key);
     const double blocks = std::ceil(bits / (8.0 * static_cast<double>(BlockBytes(params))));
-    // Beyond 32 bits the table is too large, whatever the size of a block.
+    // RocksDB counts bits in 32 bits, whatever the size of a block.
     if (bits > static_cast<double>(kMaxBits)) {
-      return static_cast<uint64_t>(std::clamp(blocks, kMaxBlocks + 1.0, 0x1p57));
+      const double least = static_cast<double>(MaxBlocks(params)) + 1;
+      return static_cast<uint64_t>(std::clamp(blocks, least, 0x1p57));
     }
     return std::max<uint64_t>(1, static_cast<uint64_t>(blocks));
   }

@@ -119,9 +119,12 @@ Result<PrefixFilter> PrefixFilter::CreateForAttempt(uint64_t keys, const Params&
   const Sizes sizes = SizesFor(keys, params.load);
   const uint64_t bytes = sizes.TableBytes();
   if (bytes > kMaxTableBytes) {
-    return Error{fmt::format("too large: needs {} bytes, limit {}",
-                             static_cast<unsigned __int128>(sizes.bins) * PrefixBin::kBytes,
-                             kMaxTableBytes)};
+    using Wide = unsigned __int128;
+    const Wide needed = bytes != UINT64_MAX
+                            ? Wide{bytes}
+                            : Wide{sizes.bins} * PrefixBin::kBytes +
+                                  Wide{sizes.spare_blocks} * Spare::Block::kBytes;
+    return Error{fmt::format("too large: needs {} bytes, limit {}", needed, kMaxTableBytes)};
   }
   Result<AlignedTable> table = AlignedTable::Allocate(bytes);
   if (!table) return Error{table.error()};

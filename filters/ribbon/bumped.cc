@@ -320,8 +320,14 @@ Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const
   const double bits =
       static_cast<double>(hashes.size()) *
       (request->fpr != 0 ? MaxColumns(*request) : request->bits_per_key + request->columns);
-  if (bits / 8 > static_cast<double>(kMaxTableBytes) || hashes.size() > kMaxSlots * 15 / 16) {
-    return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bits / 8, kMaxTableBytes)};
+  if (bits / 8 > static_cast<double>(kMaxTableBytes)) {
+    return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", std::ceil(bits / 8),
+                             kMaxTableBytes)};
+  }
+  // A 16th of them to spare, for what a build adds to the number of keys.
+  if (hashes.size() > kMaxSlots / 16 * 15) {
+    return Error{fmt::format("too large: needs {} slots, limit {}",
+                             hashes.size() + hashes.size() / 15 + 1, kMaxSlots)};
   }
   if (hashes.empty()) return BumpedRibbon(params, 0, 0, 0, {}, {}, AlignedTable());
   // Of the free slots those that fill the last block of words are not to blame on anybody.

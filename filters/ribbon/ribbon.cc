@@ -71,11 +71,12 @@ Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t 
 
   const uint64_t min_blocks = WidthBits(params.width) / RibbonShape::kBlockSlots;
   const double wanted_blocks = std::ceil(SlotsFor(n, *request, params) / RibbonShape::kBlockSlots);
-  const auto too_large = [](double bytes) {
-    return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bytes, kMaxTableBytes)};
-  };
   constexpr uint64_t kMaxBlocks = kMaxSlots / RibbonShape::kBlockSlots;
-  if (wanted_blocks > static_cast<double>(kMaxBlocks)) return too_large(wanted_blocks * 8);
+  const auto too_many_slots = [](double blocks) {
+    return Error{fmt::format("too large: needs {:.0f} slots, limit {}",
+                             blocks * RibbonShape::kBlockSlots, kMaxSlots)};
+  };
+  if (wanted_blocks > static_cast<double>(kMaxBlocks)) return too_many_slots(wanted_blocks);
   uint64_t blocks = std::max(static_cast<uint64_t>(wanted_blocks), min_blocks);
   blocks += enlargements * std::max<uint64_t>(1, blocks / 32);
 
@@ -104,7 +105,10 @@ Result<RibbonShape> Ribbon::ShapeFor(uint64_t n, const Params& params, uint64_t 
     }
   }
   const double bytes = static_cast<double>(shape.words()) * sizeof(uint64_t);
-  if (blocks > kMaxBlocks || bytes > static_cast<double>(kMaxTableBytes)) return too_large(bytes);
+  if (blocks > kMaxBlocks) return too_many_slots(static_cast<double>(blocks));
+  if (bytes > static_cast<double>(kMaxTableBytes)) {
+    return Error{fmt::format("too large: needs {:.0f} bytes, limit {}", bytes, kMaxTableBytes)};
+  }
   return shape;
 }
 

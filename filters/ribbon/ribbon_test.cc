@@ -1,5 +1,7 @@
 #include "filters/ribbon/ribbon.h"
 
+#include <sys/mman.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "filters/ribbon/bumped.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/ribbon.h"
 
@@ -219,6 +222,97 @@ TEST(RibbonTest, SizesBeyond32BitsAndTheLimit) {
   EXPECT_THAT(Ribbon::ShapeFor(uint64_t{1} << 36, {}, 0).error(), HasSubstr("too large"));
   EXPECT_THAT(Ribbon::ShapeFor(UINT64_MAX, {.system = System::kHomogeneous}, 0).error(),
               HasSubstr("too large"));
+}
+
+// Case A2: from one key to 2^45 of them, in every way of asking for a size.
+TEST(RibbonTest, SizesDoNotDecreaseUntilTheyAreRefused) {
+  for (const Kind kind : kKinds) {
+    for (Ribbon::Params params :
+         {Ribbon::Params{}, {.fpr = 0.01}, {.fpr = 1e-9}, {.columns = 1}, {.columns = 32}}) {
+      params.width = kind.width;
+      params.system = kind.system;
+      uint64_t last = 0;
+      bool refused = false;
+      for (int log2 = 0; log2 <= 45; ++log2) {
+        const uint64_t n = uint64_t{1} << log2;
+        const Result<RibbonShape> shape = Ribbon::ShapeFor(n, params, 0);
+        if (!shape) {
+          refused = true;
+          EXPECT_EQ(shape.error().find("too large: needs "), 0u) << shape.error();
+          continue;
+        }
+        EXPECT_FALSE(refused) << n;
+        EXPECT_GE(shape->words(), last) << n;
+        EXPECT_GT(shape->slots(), n);
+        EXPECT_LE(shape->words() * 8, Ribbon::kMaxTableBytes);
+        last = shape->words();
+      }
+      EXPECT_TRUE(refused);
+    }
+  }
+}
+
+// Slots beyond 2^32 without the memory. Half of the hashes are made keys: with a byte of a plane, or
+// a bit of each column, at the first slot of the row, which every row has.
+template <class F>
+void CheckHugeTable(typename F::View view) {
+  const uint64_t bytes = (view.shape.words() + 2) * 8 + kCacheLineBytes;
+  void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) GTEST_SKIP() << "no address space for " << bytes << " bytes";
+  auto* words = static_cast<uint64_t*>(mapping);
+  view.words = words;
+  const auto hashes = Hashes(0, 1000);
+  uint64_t beyond = 0;
+  for (size_t i = 0; i < hashes.size(); i += 2) {
+    const uint64_t start =
+        RibbonHash::Start(RibbonHash::Mix(hashes[i], view.salt), view.starts);
+    beyond += start >> 32 != 0 ? 1 : 0;
+    const uint64_t block = start / RibbonShape::kBlockSlots;
+    for (uint32_t value = 0; value < 256 && !view.MayContain(hashes[i]); ++value) {
+      if (view.shape.planes() != 0) {
+        reinterpret_cast<uint8_t*>(words)[start] = static_cast<uint8_t>(value);
+        continue;
+      }
+      for (uint32_t c = 0; c < view.shape.columns; ++c) {
+        uint64_t& word = words[view.shape.WordIndex(block) + c];
+        const uint64_t bit = uint64_t{1} << (start % RibbonShape::kBlockSlots);
+        word = (value >> c & 1) != 0 ? word | bit : word & ~bit;
+      }
+    }
+    ASSERT_TRUE(view.MayContain(hashes[i])) << i;
+  }
+  // Slots below 2^32 are a third: fewer beyond than 1 in 3 has a chance below 1e-60.
+  EXPECT_GT(beyond, hashes.size() / 6);
+  for (const auto& kernel : F::Kernels()) {
+    std::vector<uint64_t> answers((hashes.size() + 63) / 64);
+    kernel.bits_batched(view, hashes.data(), hashes.size(), answers.data());
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      ASSERT_EQ(answers[i / 64] >> (i % 64) & 1, view.MayContain(hashes[i]) ? 1u : 0u)
+          << kernel.target << " " << i;
+    }
+  }
+  munmap(mapping, bytes);
+}
+
+// Case A1.
+TEST(RibbonTest, TargetsAgreeBeyond32BitSlots) {
+  const uint64_t blocks = uint64_t{3} << 26;  // 3 2^32 slots
+  for (const uint32_t columns : {3u, 8u}) {
+    const RibbonShape shape{.blocks = blocks, .columns = columns, .first_wide_block = blocks};
+    for (const Width width : {Width::k64, Width::k128}) {
+      for (const bool prefetch : {false, true}) {
+        CheckHugeTable<Ribbon>({{nullptr, Ribbon::StartsFor(shape, width), Mix64(1), shape, prefetch},
+                                width, System::kStandard});
+      }
+    }
+    for (const auto width : {BumpedRibbon::Width::k32, BumpedRibbon::Width::k64}) {
+      RibbonLayers layers;
+      layers.count = 1;
+      layers.end = shape.slots() - 64;
+      CheckHugeTable<BumpedRibbon>({{nullptr, layers.end, Mix64(1), shape, true}, layers, width});
+    }
+  }
 }
 
 TEST(RibbonTest, FprOfTheStandardFilterAgreesWithTheory) {
