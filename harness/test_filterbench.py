@@ -455,6 +455,7 @@ def test_stable_points_are_not_measured_on(tmp_path):
         assert done.returncode == 5 and len(samples) > 2 * 3 * 2
 
 
+# Case F12: rows come in random order.
 def test_the_order_is_balanced_and_follows_from_the_seed(tmp_path):
     """Within a process every build of a case is as far from the start as the next from the end."""
     orders = []
@@ -531,6 +532,7 @@ def test_two_runs_of_one_second_have_directories_of_their_own(tmp_path):
     assert len(list((tmp_path / "results").glob("*/*"))) == 2
 
 
+# Case G5: a filter that prints to standard output, among others.
 @needs_plugins
 def test_a_plug_in_spoils_its_own_rows_and_no_others(tmp_path):
     done = filterbench("run", write_spec(tmp_path, MISBEHAVING), "--results", tmp_path / "results")

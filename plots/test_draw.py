@@ -98,6 +98,7 @@ def test_the_same_run_gives_the_same_bytes(tiny_run_path, tmp_path, run_draw):
     assert _snapshot(tmp_path / "a") == _snapshot(tmp_path / "b")
 
 
+# Case I2: a home that is missing, read-only or a file.
 @pytest.mark.parametrize("home", ["missing", "read_only", "a_file"])
 def test_a_home_that_cannot_be_written_is_no_matter(tiny_run_path, tmp_path, home):
     path = tmp_path / home
@@ -125,6 +126,7 @@ def test_names_in_any_script(tmp_path):
         assert (result.returncode, result.stderr) == (0, "")
 
 
+# Case I2: two jobs on one folder.
 def test_two_jobs_at_once(tiny_run_path):
     command = [sys.executable, "-m", "plots.draw", str(tiny_run_path), "--format", "png",
                "--allow-missing"]

@@ -118,6 +118,7 @@ def test_theory_lines_are_those_of_the_file(full_run, drawn):
                    lines[f"theory:{curve['filter'].iloc[0] or ''}"])
 
 
+# Case I4: too few queries for a rate give an upper limit.
 def test_no_false_positive_is_an_upper_limit_at_three_over_queries(make_run):
     points = [testing.make_point("ribbon", {"bits_per_key": b}, 1000, "lookup_batched", 1.0, "avx2",
                                  ns=5.0, bits=b, fpr=2.0 ** -b, queries=20_000, false_positives=f)

@@ -48,6 +48,7 @@ TEST(MakeLookups, AFixedSetOfKeysBoundsTheAbsentOnes) {
   EXPECT_EQ(MakeLookups(0, 100, 4096, 0.5, 3).negatives, 4096u);
 }
 
+// Case I4: present and absent keys are mixed.
 // A stream sorted by kind would let the branch predictor answer: in a shuffled one the number of
 // runs of equal kinds is N(1 + n/2, sqrt(n)/2) at a share of one half (Wald and Wolfowitz 1940).
 // Six standard deviations: a false alarm in 2e-9 of all seeds, and the seed is fixed.

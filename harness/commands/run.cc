@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -113,7 +114,13 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
   manifest["memory_limit_bytes"] = ready.memory_limit_bytes;
   manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
   manifest["doctor"] = FindingsToJson(findings);
-  if (const auto error = directory->WriteManifest(manifest)) return *error;
+  if (const auto error = directory->WriteManifest(manifest)) {
+    // Without a manifest it is no run, and could not be resumed either.
+    std::error_code ignored;
+    std::filesystem::remove(directory->path() / "samples.jsonl", ignored);
+    std::filesystem::remove(directory->path(), ignored);
+    return *error;
+  }
   return directory;
 }
 

@@ -79,6 +79,9 @@ TEST(RunIsolatedProgramTest, ItsEndsAreTold) {
   EXPECT_EQ(threw.result.signal, 0);
 }
 
+// Case F7 does not apply: nothing switches randomisation of addresses off, so nothing is executed
+// again for it; a worker is started once, and must draw other addresses.
+
 // Why it is started anew: a fork has the addresses of its parent.
 TEST(RunIsolatedProgramTest, AddressesAreDrawnAnew) {
   std::ifstream file("/proc/sys/kernel/randomize_va_space");

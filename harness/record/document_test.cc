@@ -25,6 +25,7 @@ using nlohmann::json;
 using record_testing::MakeManifest;
 using testing::HasSubstr;
 
+// Case G1: NaN and infinities are no JSON, in every place.
 TEST(ParseStrictJson, RefusesWhatIsNotJson) {
   for (const char* bad :
        {"", "NaN", "[NaN]", "{\"a\": Infinity}", "[1e999]", "[-1e999]", "{\"a\": 1,}", "[1] [2]",

@@ -115,6 +115,8 @@ AppendFile::~AppendFile() {
 std::optional<Error> AppendFile::AppendLine(std::string_view line) {
   struct stat before;
   if (fstat(fd_, &before) != 0) return SystemError(path_, "inspect");
+  // The system would take more for hours, and all of it would be gone at the end.
+  if (before.st_nlink == 0) return Error{path_.string() + ": was removed while the run went on"};
   std::string bytes(line);
   bytes += '\n';
   std::string_view rest = bytes;

@@ -152,6 +152,7 @@ TEST(Summarise, SharesTheVariance) {
               HasSubstr("two builds"));
 }
 
+// Case F11: two clusters of one point are named.
 TEST(Summarise, NamesTwoModes) {
   const std::vector<double> ten(5, 10.0);
   const std::vector<double> sixteen(5, 16.0);
@@ -482,6 +483,7 @@ TEST_F(FloorTest, BuildingHasNone) {
 
 // --- CSV and locales ---
 
+// Case G5: rows with different fields.
 TEST(SummaryCsv, HasTheUnionOfColumns) {
   Sample ribbon = Timed(MakePoint("ribbon"), {0.5});
   ribbon.point.params = {{"bits_per_key", 9.5}, {"width", 128}, {"layout", "a,\"b\""}};
@@ -564,6 +566,7 @@ class German {
   bool in_c_library_;
 };
 
+// Case G2: written and read, with a global C++ locale that groups digits.
 TEST(Locale, ChangesNoNumber) {
   const std::string expected = EverythingWritten();
   EXPECT_THAT(expected, HasSubstr("\"operations_per_pass\":1234567"));

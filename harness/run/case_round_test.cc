@@ -110,6 +110,7 @@ TEST(CaseRoundPages, AnswersAndBytesAreTheSameOnAllPages) {
   }
 }
 
+// Case F13: no row on other pages than asked for, and no abort.
 TEST(CaseRoundPages, WithoutReservedPagesAPointIsSkippedWithTheCommand) {
   {
     const ScopedPages scope(Pages::kHugetlb);
@@ -295,6 +296,7 @@ std::vector<Sample> InsertSamplesOf(const FilterType& type, uint64_t keys, doubl
                                  .fill = fill}));
 }
 
+// Case F2: every pass fills a filter of its own up to the load that the record states.
 TEST(CaseRoundInsert, TheLastKeysBeforeAFillOfTheFilterThatTheOtherModesAreAbout) {
   for (const double fill : {0.02, 0.5, 1.0}) {
     const auto samples = InsertSamplesOf(TypeOf("cuckoo"), kKeys, fill);

@@ -190,6 +190,7 @@ void ExpectSameTree(const Twin& twin, const Twin& other) {
 
 class EveryShape : public ::testing::TestWithParam<Shape> {};
 
+// Case J4: with every filter, with one that always says yes, and with none.
 TEST_P(EveryShape, AnswersAreThoseOfAMapWhateverTheFilters) {
   std::vector<Twin> twins;
   for (const auto& [name, policy] : Policies()) {
@@ -267,6 +268,7 @@ INSTANTIATE_TEST_SUITE_P(, EveryShape, ::testing::ValuesIn(kShapes), [](const au
 
 // --- Counters (J1) ---
 
+// Case J1: what the memtable answers is no probe.
 TEST(ReadStats, WhatIsInTheMemtableAsksNoFilter) {
   MemoryFiles files;
   const auto store = OpenOrThrow(OptionsOf(Shape::kLeveled, files, Blocked()));
@@ -391,6 +393,7 @@ TEST(ReadPhases, OnlyWhenAskedFor) {
 
 // --- Filters that cannot be used (J2) ---
 
+// Case J2: written with one policy, read with another.
 TEST(Warnings, FiltersOfAnotherPolicyAreNamedAndNotUsed) {
   static const filterbench::PolicyOf<Ribbon> ribbon;
   static const filterbench::PolicyOf<BlockedBloom> more_bits(
