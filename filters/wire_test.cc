@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,6 +94,37 @@ TEST(WireReaderTest, NamesTheFirstFieldThatIsWrong) {
     WireReader reader(wire, "f", 1);
     reader.ExpectEnd();
     EXPECT_EQ(reader.error(), "payload: 8 bytes too many");
+  }
+  {
+    const Wire wire = wire_of(1);
+    WireReader reader(wire, "f", 1);
+    EXPECT_EQ(reader.U64("probes", 2, 10), 0u);
+    EXPECT_EQ(reader.error(), "probes: must be in 2..10, is 1");
+  }
+  for (const double value : {-0.25, 1.25}) {
+    const Wire wire = wire_of(std::bit_cast<uint64_t>(value));
+    WireReader reader(wire, "f", 1);
+    EXPECT_EQ(reader.F64("share", 0, 1), 0);
+    EXPECT_EQ(reader.error().find("share: must be in 0..1"), 0u) << reader.error();
+  }
+}
+
+TEST(WireReaderTest, ATableHasTheSizeThatIsExpected) {
+  WireWriter writer("f", 1);
+  writer.Bytes(std::vector<std::byte>(16));
+  const Wire wire = std::move(writer).Finish();
+  for (const uint64_t expected : {uint64_t{0}, uint64_t{8}, uint64_t{24}}) {
+    WireReader reader(wire, "f", 1);
+    EXPECT_EQ(reader.Table("table", expected).size(), 0u);
+    EXPECT_EQ(reader.error().find("table: needs"), 0u) << reader.error();
+  }
+}
+
+TEST(WireReaderTest, OtherVersionsAreRefusedOlderOnesToo) {
+  for (const uint32_t written : {1u, 3u}) {
+    const Wire wire = WireWriter("f", written).Finish();
+    EXPECT_EQ(WireReader(wire, "f", 2).error(),
+              "version: is " + std::to_string(written) + ", this program reads 2");
   }
 }
 

@@ -66,6 +66,17 @@ TEST(KeySet, AFileIsItsDistinctLines) {
   const Result<KeySet> set = KeySet::Open({.kind = KeyKind::kFile, .path = path}, 5);
   ASSERT_TRUE(set) << set.error();
   EXPECT_EQ(AllKeys(*set), (std::set<std::string>{"apple", "mango", "kiwi", "last"}));
+  EXPECT_EQ(set->size(), 4u);
+}
+
+TEST(KeySet, AnotherSeedHasOtherKeys) {
+  for (const KeyKind kind : {KeyKind::kMixed, KeyKind::kSequential, KeyKind::kBytes}) {
+    const KeySetSpec spec{.kind = kind, .length_bytes = kind == KeyKind::kBytes ? 16u : 0u};
+    const Result<KeySet> one = KeySet::Open(spec, 5);
+    const Result<KeySet> other = KeySet::Open(spec, 6);
+    ASSERT_TRUE(one && other);
+    for (uint64_t i = 0; i < 100; ++i) EXPECT_NE(one->Hash(i, 1), other->Hash(i, 1));
+  }
 }
 
 TEST(KeySet, BytesOfAFileAreKeptAsTheyAre) {

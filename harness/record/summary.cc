@@ -110,6 +110,17 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
                {below->second->id, above->second->id}};
 }
 
+// The points of touch_lines that may be floors: few among many, so they are found once.
+std::vector<const Group*> FindFloors(const std::vector<Group>& groups) {
+  std::vector<const Group*> floors;
+  for (const Group& group : groups) {
+    if (group.point.filter != "touch_lines" || !group.median_ns || !group.size_bytes) continue;
+    const auto lines = group.point.params.find("lines");
+    if (lines != group.point.params.end() && *lines == 1) floors.push_back(&group);
+  }
+  return floors;
+}
+
 // The floor of a point: what one random cache line costs in a table of its size. Every target of
 // touch_lines and every value of its other parameters is a way to get there; the fastest counts.
 // The first of these sets of touch_lines points decides that has sizes on both sides, or one within
@@ -119,7 +130,7 @@ std::optional<Floor> Interpolate(const BySize& floors, uint64_t size_bytes, doub
 //   3. of the share of negatives that is nearest: its lookups touch the same lines
 //   4. of any key set, if the stream holds hashes: it is the same then
 // Always of the same mode, way of hashing, pages and number of threads.
-Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
+Result<Floor> FindFloor(const Group& group, const std::vector<const Group*>& floors) {
   if (group.point.mode == Mode::kWorkload) return Error{"a workload has no floor"};
   if (!IsLookup(group.point.mode)) return Error{"building has no floor"};
   if (!group.median_ns) return Error{"the point has no time"};
@@ -130,13 +141,10 @@ Result<Floor> FindFloor(const Group& group, const std::vector<Group>& groups) {
     return std::abs(floor.point.negative_share.value_or(0) - share);
   };
   std::vector<const Group*> all;
-  for (const Group& floor : groups) {
-    const auto lines = floor.point.params.find("lines");
-    if (floor.point.filter == "touch_lines" && lines != floor.point.params.end() && *lines == 1 &&
-        floor.point.mode == group.point.mode && floor.point.hashing == group.point.hashing &&
-        floor.point.pages == group.point.pages && floor.point.threads == group.point.threads &&
-        floor.median_ns && floor.size_bytes) {
-      all.push_back(&floor);
+  for (const Group* floor : floors) {
+    if (floor->point.mode == group.point.mode && floor->point.hashing == group.point.hashing &&
+        floor->point.pages == group.point.pages && floor->point.threads == group.point.threads) {
+      all.push_back(floor);
     }
   }
   if (all.empty()) {
@@ -379,7 +387,8 @@ json MedianVarianceShares(const json& points) {
   return medians;
 }
 
-json EntryToJson(const Group& group, const std::vector<Group>& groups, const json& asked_width) {
+json EntryToJson(const Group& group, const std::vector<const Group*>& floors,
+                 const json& asked_width) {
   std::set<uint32_t> rounds;
   std::vector<double> build_ns_per_key;
   json filter_digests = json::array();
@@ -423,7 +432,7 @@ json EntryToJson(const Group& group, const std::vector<Group>& groups, const jso
   if (group.point.threads && group.median_ns) {
     entry["operations_per_second"] = 1e9 / *group.median_ns;
   }
-  if (const Result<Floor> floor = FindFloor(group, groups)) {
+  if (const Result<Floor> floor = FindFloor(group, floors)) {
     entry["floor"] = {{"ns_per_op", floor->ns_per_op},
                       {"ratio", *group.median_ns / floor->ns_per_op},
                       {"from", floor->from}};
@@ -580,7 +589,8 @@ json Summarise(const json& manifest, std::span<const Sample> samples) {
   const json& spec = manifest.at("spec");
   const json asked_width = spec.value(json::json_pointer("/measure/width"), json());
   json points = json::array();
-  for (const Group& group : groups) points.push_back(EntryToJson(group, groups, asked_width));
+  const std::vector<const Group*> floors = FindFloors(groups);
+  for (const Group& group : groups) points.push_back(EntryToJson(group, floors, asked_width));
   json summary = {{"schema", "filterbench/summary/1"},
                   {"run", manifest.at("run")},
                   {"machine", manifest.at("machine")},
