@@ -172,8 +172,8 @@ def marks_of(path: str, text: str) -> tuple[list[Mark], list[Problem]]:
                     Problem(
                         path,
                         number,
-                        f"case {match[1]} is marked above no test: the mark stands directly above a "
-                        "test, inside of one or in the first comment of the file",
+                        f"case {match[1]} is marked above no test: the mark stands directly above "
+                        "a test, inside of one or in the first comment of the file",
                     )
                 )
             else:
@@ -237,7 +237,7 @@ def page(cases: dict, marks: list[Mark]) -> str:
         "# Cases that broke others",
         "",
         "Faults that users of filters and of benchmark tools met in public. Each is tested for its",
-        "whole kind. Made by `scripts/cases.py` from the marks of the tests: edit those, not this page.",
+        "whole kind. `scripts/cases.py` makes this page from marks beside the tests: edit those.",
         "",
     ]
     by_case = collections.defaultdict(list)

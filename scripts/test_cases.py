@@ -42,7 +42,8 @@ def test_the_tests_that_are_named_exist(program):
     built = ROOT / "build/release" / program
     if not built.exists():
         pytest.skip(f"{built} is not built")
-    lists = subprocess.run([built, "--gtest_list_tests"], capture_output=True, text=True, check=True)
+    lists = subprocess.run([built, "--gtest_list_tests"], capture_output=True, text=True,
+                           check=True)
     exist, suite = set(), ""
     for line in lists.stdout.splitlines():
         name = line.split("#")[0].rstrip()
@@ -147,7 +148,9 @@ def test_marks_that_are_wrong():
         "filters/a_test.cc:5: case A1 is marked above no test: the mark stands directly above a "
         "test, inside of one or in the first comment of the file"
     ]
-    assert problems("// Case A1:\nTEST(A, B) {}\n") == ["filters/a_test.cc:1: Case A1: says nothing"]
+    assert problems("// Case A1:\nTEST(A, B) {}\n") == [
+        "filters/a_test.cc:1: Case A1: says nothing"
+    ]
     for almost in ("Case A1.", "--- Steps (case A5) ---", "About case B2, more or less"):
         assert problems(f"int x;\n// {almost}\nTEST(A, B) {{}}\n") == [
             f"filters/a_test.cc:2: no mark, though it speaks of one: '{almost}'"
