@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -88,8 +89,11 @@ std::string InAChild(const Work& work) {
 inline void LimitAddressesTo(uint64_t bytes) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
+  // Free memory of the heap, that the words of an error have room.
+  void* spare = std::malloc(size_t{64} << 10);
   limit.rlim_cur = std::min<rlim_t>(ProcStatusBytes("VmSize") + bytes, limit.rlim_max);
   setrlimit(RLIMIT_AS, &limit);
+  std::free(spare);
 }
 
 template <class F>
