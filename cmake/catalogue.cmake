@@ -114,6 +114,7 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
 @unit_includes@
 #define FILTERBENCH_TESTED_FILTER @unit_types@
 #define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL @external@
+#include "filters/conformance/cases.h"
 #include "filters/conformance/contract.h"
 #include "filters/conformance/fpr.h"
 #include "filters/conformance/golden.h"

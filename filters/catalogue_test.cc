@@ -23,7 +23,7 @@ TEST(CatalogueTest, NamesAreUnique) {
   EXPECT_GE(count, 1u);
 }
 
-// B9 of the known cases: a filter that is not built must not vanish silently.
+// Case B9: a filter that is not built is listed with the reason.
 TEST(CatalogueTest, WhatIsNotBuiltSaysWhy) {
   for (const FilterNotBuilt& filter : kFiltersNotBuilt) {
     EXPECT_FALSE(filter.type.empty());

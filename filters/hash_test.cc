@@ -1,5 +1,5 @@
 // Keys to hashes, and hashes to positions. The mapping is tested at sizes whose tables nobody could
-// allocate here (A1 of the known cases: indices that stop at 32 bits).
+// allocate here.
 
 #include "filters/hash.h"
 
@@ -32,6 +32,7 @@ double ChiSquare(const std::array<uint64_t, kBins>& counts, uint64_t total) {
 
 class FastRangeTest : public ::testing::TestWithParam<uint64_t> {};
 
+// Case A1: ranges beyond 2^32 are reached to their end, and evenly by high and by low bits.
 TEST_P(FastRangeTest, ReachesAllOfTheRangeEvenly) {
   const uint64_t range = GetParam();
   constexpr uint64_t kHashes = 1000000;
@@ -60,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(LargeRanges, FastRangeTest,
 
 // The bug that this guards against, to see that the test sees it: the range taken from half of the
 // hash leaves gaps once it passes 2^32.
+// Case A1: the fault itself is seen by that test.
 TEST(FastRangeTest, AMappingFrom32BitsWouldBeSeen) {
   const uint64_t range = (uint64_t{1} << 40);
   std::array<uint64_t, kBins> by_low_bits{};

@@ -27,6 +27,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 class AlignedTableTest : public ::testing::TestWithParam<uint64_t> {};
 
+// Case B8: every table is aligned to a cache line, wherever its filter lives.
 TEST_P(AlignedTableTest, IsZeroAlignedAndReadableALineBeyond) {
   const uint64_t bytes = GetParam();
   const Result<AlignedTable> table = AlignedTable::Allocate(bytes);
@@ -47,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, AlignedTableTest,
                          ::testing::Values(0, 1, 63, 64, 65, 4096, 2 * kMiB - 65, 2 * kMiB - 64,
                                            2 * kMiB - 1, 2 * kMiB, 2 * kMiB + 1, 7 * kMiB));
 
+// Case B8: a move of the owner moves no byte of the table.
 TEST(AlignedTableTest, MovesKeepTheMemoryInPlace) {
   for (const uint64_t bytes : {uint64_t{100}, 3 * kMiB}) {
     Result<AlignedTable> first = AlignedTable::Allocate(bytes);

@@ -63,6 +63,7 @@ TEST(WireWriterTest, IsLittleEndianAsDocumented) {
   EXPECT_EQ(static_cast<int>(wire[kHeaderBytes + 7]), 0x11);
 }
 
+// Case E2: an error names the field.
 TEST(WireReaderTest, NamesTheFirstFieldThatIsWrong) {
   const auto wire_of = [](uint64_t value) {
     WireWriter writer("f", 1);

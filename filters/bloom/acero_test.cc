@@ -81,6 +81,7 @@ TEST(AceroBloomTest, BitsAreThoseOfTheDescription) {
   EXPECT_TRUE(test::EqualBytes(filter->Table(), std::as_bytes(std::span(expected))));
 }
 
+// Case A10: what was allocated counts, not what was asked for.
 TEST(AceroBloomTest, SizesArePowersOfTwo) {
   const auto blocks = [](uint64_t n) { return AceroBloom::BlocksFor(n, {}); };
   EXPECT_EQ(blocks(0), 8u);

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "filters/bloom/key_count.h"
 #include "filters/result.h"
 #include "filters/table.h"
 #include "filters/wire.h"
@@ -81,8 +82,10 @@ std::vector<std::byte> WriteBitArray(const typename F::Params& params, uint64_t 
   return std::move(writer).Finish();
 }
 
-template <class F>
-Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std::byte> wire) {
+// `probes_for(params)` bits at most are set by a key.
+template <class F, class ProbesFor>
+Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std::byte> wire,
+                                                              const ProbesFor& probes_for) {
   WireReader reader(wire, F::kInfo.name, kBitArrayWireVersion);
   const typename F::Params params = ReadParams<F>(reader);
   const uint64_t capacity = reader.U64("capacity", 0, UINT64_MAX);
@@ -97,6 +100,7 @@ Result<std::pair<typename F::Params, BitArray>> ReadBitArray(std::span<const std
     reader.Refuse("table", fmt::format("has bits set beyond bit {}", bits - 1));
   }
   reader.ExpectEnd();
+  if (reader.ok()) CheckKeys(reader, "inserted", inserted, probes_for(params), table.bytes());
   if (!reader.ok()) return Error{reader.error()};
   return std::pair(params, BitArray{capacity, inserted, bits, std::move(table)});
 }

@@ -41,6 +41,7 @@ std::vector<std::pair<uint64_t, typename F::Params>> Shapes() {
   return shapes;
 }
 
+// Cases B1, B10: around every batch, by every target and number of threads.
 TYPED_TEST(BitArrayTest, PiecesThreadsTargetsAndSingleKeysLeaveTheSameBytes) {
   for (const auto& [n, params] : Shapes<TypeParam>()) {
     SCOPED_TRACE(fmt::format("n={} bits_per_key={}", n, params.bits_per_key));
@@ -67,6 +68,7 @@ TYPED_TEST(BitArrayTest, PiecesThreadsTargetsAndSingleKeysLeaveTheSameBytes) {
   }
 }
 
+// Cases B1, B10: parts of threads meet at no line, in tables of up to 2^40 bits.
 TEST(BitArrayPartsTest, PartsAreWholeLinesAndCoverTheTableOnce) {
   for (const uint64_t bits : {uint64_t{1}, uint64_t{511}, uint64_t{513}, uint64_t{100'000},
                               kMaxBloomBits - 1}) {
@@ -89,6 +91,7 @@ TEST(BitArrayPartsTest, PartsAreWholeLinesAndCoverTheTableOnce) {
   }
 }
 
+// Case B10: keys at the borders between threads.
 TEST(BitArrayPartsTest, KeysAtTheEdgesOfPartsAreNotLost) {
   // Random keys rarely meet an edge: these start right at one or just before it.
   constexpr uint64_t kKeys = 300'000;
@@ -122,6 +125,7 @@ TYPED_TEST(BitArrayTest, EmptyFilterDeniesEverything) {
   EXPECT_EQ(filter->ExpectedFpr()->mean, 0);
 }
 
+// Case E2: set bits that no key can have set.
 TYPED_TEST(BitArrayTest, BitsBeyondTheTableAreRefused) {
   const auto filter = TypeParam::Build(test::TestHashes(0, 7), {.bits_per_key = 10});  // 70 bits
   ASSERT_TRUE(filter) << filter.error();

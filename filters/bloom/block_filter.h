@@ -39,6 +39,7 @@
 #include <fmt/format.h>
 
 #include "filters/filter.h"
+#include "filters/bloom/key_count.h"
 #include "filters/simd/prefetch.h"
 #include "filters/table.h"
 #include "filters/wire.h"
@@ -156,6 +157,9 @@ class BlockFilter {
     AlignedTable table =
         reader.Table("table", reader.ok() ? blocks * Scheme::BlockBytes(params) : 0);
     reader.ExpectEnd();
+    if (reader.ok()) {
+      CheckKeys(reader, "inserted", inserted, Scheme::ProbesFor(params), table.bytes());
+    }
     if (!reader.ok()) return Error{reader.error()};
     return BlockFilter(params, capacity, inserted, blocks, std::move(table));
   }

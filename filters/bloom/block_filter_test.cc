@@ -37,6 +37,8 @@ static_assert(StreamingFilter<BlockedBloom> && StreamingFilter<SplitBlock> &&
               StreamingFilter<RocksDbLegacyBloom> && StreamingFilter<RocksDbDynamicBloom> &&
               StreamingFilter<AceroBloom> && StreamingFilter<ImpalaBloom>);
 
+// Cases B1, B10: in pieces, by threads and one by one the bytes are the same; threads write to
+// parts of the table that do not meet.
 TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
     for (const size_t n : {0, 1, 63, 64, 65, 1000, 200000}) {
@@ -64,6 +66,7 @@ TYPED_TEST(BlockFilterTest, PiecesThreadsAndSingleKeysLeaveTheSameBytes) {
 
 // Threads divide the blocks: the first and the last hash of every block are where one of them could
 // be left out.
+// Cases B1, B10: no key at a border between two threads is left out.
 TYPED_TEST(OrderedBlocksTest, HashesAtTheEdgesOfBlocksAreInserted) {
   const auto filter = TypeParam::Create(500, {.bits_per_key = 10});
   ASSERT_TRUE(filter) << filter.error();
@@ -88,6 +91,7 @@ TYPED_TEST(OrderedBlocksTest, HashesAtTheEdgesOfBlocksAreInserted) {
   }
 }
 
+// Case B1: vectorised inserts of every target.
 TYPED_TEST(BlockFilterTest, EveryTargetInsertsTheSameBytes) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(1)) {
     // Tables within the cache and beyond it, since the loops differ.
@@ -126,6 +130,7 @@ TYPED_TEST(BlockFilterTest, SingleKeyLoopsOfAllTargetsCountAsTheReference) {
   }
 }
 
+// Case A1: up to the largest table that is offered.
 TYPED_TEST(OrderedBlocksTest, BlocksOfHugeTablesAreReachedEvenly) {
   // No table is allocated: only the arithmetic of its View is asked.
   using Scheme = typename TypeParam::Scheme;

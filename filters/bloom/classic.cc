@@ -86,7 +86,7 @@ std::vector<std::byte> ClassicBloom::Serialize() const {
 }
 
 Result<ClassicBloom> ClassicBloom::Deserialize(std::span<const std::byte> wire) {
-  auto read = ReadBitArray<ClassicBloom>(wire);
+  auto read = ReadBitArray<ClassicBloom>(wire, ProbesFor);
   if (!read) return Error{read.error()};
   return ClassicBloom(read->first, std::move(read->second));
 }

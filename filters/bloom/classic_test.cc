@@ -1,5 +1,6 @@
-// What ClassicBloom promises beyond the contract of every filter. Case A5 of the known faults (a
-// degenerate step) does not apply: there is no step.
+// What ClassicBloom promises beyond the contract of every filter.
+//
+// Case A5 does not apply: each probe is a hash of its own, there is no step.
 
 #include "filters/bloom/classic.h"
 
@@ -126,7 +127,8 @@ TEST(ClassicBloomTest, PositionsFillTablesOfAnySize) {
   }
 }
 
-// Case A2.
+// Case A2: bytes never fall and hold what formula and rate ask for, for 2^0 to 2^45 keys; beyond
+// the limit an error names both.
 TEST(ClassicBloomTest, SizesNeverWrap) {
   for (const double fpr : {0.5, 1e-2, 1e-3, 1e-9}) {
     const double bits_per_key = -std::log2(fpr) / std::numbers::ln2;

@@ -130,6 +130,11 @@ Result<CountingBlocked> CountingBlocked::Deserialize(std::span<const std::byte> 
   filter.keys_ = keys;
   filter.saturated_ = CountSaturated({filter.table_.As<uint64_t>(), filter.table_.size() / 8});
   filter.report_.distinct_keys = keys;
+  // Counters at the ceiling stay when their keys are erased.
+  const std::span<const uint64_t> words(filter.table_.As<uint64_t>(), filter.table_.size() / 8);
+  if (keys == 0 && filter.saturated_ == 0 && SumOfCounts(words) != 0) {
+    return Error{fmt::format("keys: is 0, the counters add up to {}", SumOfCounts(words))};
+  }
   return filter;
 }
 

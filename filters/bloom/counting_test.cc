@@ -1,8 +1,6 @@
 // The rules of the two filters of counters; what holds for every filter is in filters/conformance.
 //
-// Cases of others that are met here: small counters overflow (D1) and deleting a key that was never
-// inserted (B3). Filters are not merged anywhere, so that the part of D1 about merging does not
-// apply.
+// Case D1 does not apply: to merging two filters, which nothing here offers.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -51,6 +49,7 @@ double DetailOf(const F& filter, std::string_view name) {
   return -1;
 }
 
+// Case D1: against a model: no counter passes 15, leaves 15, or falls below 0.
 TEST(CountersTest, CountUpAndDownBetweenZeroAndFifteen) {
   std::vector<uint64_t> words(3, 0);
   std::vector<int> model(48, 0);
@@ -81,7 +80,8 @@ class CountingTest : public ::testing::Test {};
 using BothFilters = ::testing::Types<CountingBloom, CountingBlocked>;
 TYPED_TEST_SUITE(CountingTest, BothFilters, test::FilterNames);
 
-// D1 of the known cases.
+// Case D1: 16 inserts and 15 erases, or a hundred more, leave the key; saturated counters are
+// reported.
 TYPED_TEST(CountingTest, SaturatedCountersAreNeverCountedDown) {
   auto filter = Must(TypeParam::Build(TestHashes(1, 100), {}));
   const uint64_t key = TestHash(0);
@@ -125,7 +125,7 @@ TYPED_TEST(CountingTest, ErasingWhatIsDeniedChangesNothing) {
   EXPECT_EQ(filter.Serialize(), wire);
 }
 
-// B3 of the known cases: whoever erases what was never inserted may lose keys, but no counter
+// Cases B3, D1: whoever erases what was never inserted may lose keys, but no counter
 // wraps.
 TYPED_TEST(CountingTest, ErasingFalsePositivesWrapsNoCounter) {
   auto filter = Must(TypeParam::Build(TestHashes(0, 3000), {.bits_per_key = 8}));
@@ -165,6 +165,7 @@ TYPED_TEST(CountingTest, ErasingAllLeavesNothing) {
 }
 
 // A counter counts keys, not probes, or coinciding probes would saturate it early.
+// Case A5: probes that coincide count once.
 TYPED_TEST(CountingTest, AKeyCountsEachOfItsPositionsOnce) {
   bool some_coincide = false;
   for (uint64_t size = 1; size <= 70; ++size) {
@@ -224,7 +225,7 @@ TEST(CountingBloomTest, AnswersLikeKmBloomOfAsManyBits) {
   }
 }
 
-// E2 of the known cases: a number of keys that the counters contradict, under a right checksum.
+// Case E2: a number of keys that the counters contradict, under a right checksum.
 TEST(CountingBloomTest, RefusesCountersThatDoNotAddUp) {
   const auto filter = Must(CountingBloom::Build(TestHashes(0, 1000), {}));
   std::vector<std::byte> wire = filter.Serialize();

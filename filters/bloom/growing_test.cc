@@ -1,8 +1,5 @@
 // The rules of the filters that grow in layers; what holds for every filter is in
 // filters/conformance.
-//
-// Cases of others that are met here: positions at more than 2^32 bits (A1), size arithmetic (A2),
-// damaged geometry in the wire format (E1, E2).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -117,7 +114,7 @@ TYPED_TEST(GrowingTest, RatesOfAllLayersAddUpToTheBound) {
   }
 }
 
-// A2 of the known cases.
+// Case A2: layers never shrink or wrap around, whatever the first was made for.
 TYPED_TEST(GrowingTest, LayersGrowWithTheirNumberAndDoNotWrap) {
   for (const uint64_t initial_keys : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 45, UINT64_MAX}) {
     double last = 0;
@@ -228,6 +225,7 @@ TYPED_TEST(GrowingTest, ComesBackFromTheWireAndGrowsOn) {
 
 // One byte of one field at a time, under a checksum that is right: refused, or a filter of the same
 // size that says the same of itself. Fields: seed and knobs, then those of the layers.
+// Cases E1, E2: the geometry of layers is checked against the table.
 TYPED_TEST(GrowingTest, RefusesFieldsThatContradictTheTable) {
   TypeParam filter = this->FromOne();
   for (uint64_t i = 0; i < 3000; ++i) (void)filter.Insert(TestHash(i));
@@ -366,7 +364,7 @@ TEST(ScalableBloomTest, KeysModeIsRedisBloom) {
   EXPECT_EQ(filter.layers(), 3u);
 }
 
-// A1 of the known cases, for the probes alone.
+// Case A1: for the probes alone.
 TEST(ProbeChainTest, ReachesAllOfLargeTablesEvenly) {
   for (const uint64_t bits : {(uint64_t{1} << 33) + 9, 3 * (uint64_t{1} << 30),
                               (uint64_t{1} << 32) - 1, (uint64_t{1} << 32) + 1}) {

@@ -79,7 +79,7 @@ std::vector<std::byte> KmBloom::Serialize() const {
 }
 
 Result<KmBloom> KmBloom::Deserialize(std::span<const std::byte> wire) {
-  auto read = ReadBitArray<KmBloom>(wire);
+  auto read = ReadBitArray<KmBloom>(wire, ProbesFor);
   if (!read) return Error{read.error()};
   return KmBloom(read->first, std::move(read->second));
 }

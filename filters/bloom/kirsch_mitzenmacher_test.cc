@@ -63,8 +63,10 @@ size_t DistinctPositions(uint64_t bits, uint64_t start, uint64_t step, int k) {
   return positions.size();
 }
 
-// --- Steps (case A5) ---
+// --- Steps ---
 
+// Case A5: steps of 0, 1/2 and 1/4 of the table give seven positions where unguarded ones give 1, 2
+// and 4.
 TEST(KmBloomTest, StepsThatReturnAreNeverTaken) {
   // The fractions of the table whose steps are 0, 512 and 256 of 1024 bits where nothing is
   // guarded.
@@ -81,6 +83,7 @@ TEST(KmBloomTest, StepsThatReturnAreNeverTaken) {
   }
 }
 
+// Case A5: every step in every table of 2 to 700 bits.
 TEST(KmBloomTest, EveryStepKeepsProbesDistinctAndAllAllowedStepsOccur) {
   for (int k : {2, 3, 7, 14, 16}) {
     uint64_t lcm = 1;
@@ -130,8 +133,9 @@ TEST(KmBloomTest, WalksFollowTheirFormulas) {
   }
 }
 
-// --- Positions and sizes (cases A1, A2, A8) ---
+// --- Positions and sizes ---
 
+// Case A1: starts, steps and their pairs are uniform in tables beyond 2^32 bits.
 TEST(KmBloomTest, PositionsFillTablesOfAnySize) {
   for (const uint64_t bits : {(uint64_t{1} << 33) + 9, 3 * (uint64_t{1} << 30),
                               (uint64_t{1} << 32) - 1, (uint64_t{1} << 32) + 1, kMaxBloomBits}) {
@@ -166,6 +170,7 @@ TEST(KmBloomTest, PositionsFillTablesOfAnySize) {
   }
 }
 
+// Case A2: above the limit an error says how much is needed.
 TEST(KmBloomTest, TooManyKeysAreRefused) {
   // The span is never read: the size is refused first.
   const std::span<const uint64_t> keys(static_cast<const uint64_t*>(nullptr),
@@ -175,6 +180,7 @@ TEST(KmBloomTest, TooManyKeysAreRefused) {
   EXPECT_EQ(filter.error(), "too large: needs 137438953488 bytes, limit 137438953472");
 }
 
+// Case A8: as many bits as the law says, each of the 64 positions and each word of a vector alike.
 TEST(KmBloomTest, OccupancyFollowsItsLaw) {
   for (const Probing probing : {Probing::kPlain, Probing::kEnhanced}) {
     for (const auto& [n, bits_per_key, k] :
@@ -199,7 +205,7 @@ TEST(KmBloomTest, OccupancyFollowsItsLaw) {
   }
 }
 
-// --- FPR (cases A5, A7) ---
+// --- FPR ---
 
 TEST(KmBloomTest, FprAgreesWithTheoryFromBothSides) {
   constexpr uint64_t kKeys = 200'000;
@@ -219,6 +225,7 @@ TEST(KmBloomTest, FprAgreesWithTheoryFromBothSides) {
   }
 }
 
+// Case A7: k, size and rate, from both sides.
 TEST(KmBloomTest, WantedRatesAreMet) {
   const auto keys = MixedKeys(0, 100'000);
   const auto absent = MixedKeys(100'000, 1'000'000);
@@ -268,6 +275,7 @@ MeanRate MeasureSmall(const KmBloom::Params& params, uint64_t n, int filters, ui
   });
 }
 
+// Case A5: what remains in small tables is in the theory.
 TEST(KmBloomTest, PenaltyInSmallTablesIsAsComputed) {
   // 51 keys in 512 bits, k = 6: 1.24 times the classic rate with any step, 1.09 times with the
   // steps that are taken, 1.02 times when enhanced. The means of 6000 filters are normal; 6.1
@@ -318,7 +326,7 @@ TEST(KmBloomTest, PenaltyInSmallTablesIsAsComputed) {
 }
 
 TEST(KmBloomTest, FloorOfManyProbesInASmallTableIsAsComputed) {
-  // Case A5: 20 keys in 1024 bits with k = 16. The classic formula says 7e-10; what remains of it
+  // Case A5: 20 keys in 1024 bits with k = 16: the classic formula says 7e-10; what remains of it
   // is queries whose probes coincide with those of one key: 8.5e-5 plain (4.4e-4 with unguarded
   // steps), 1.9e-5 enhanced, where only keys with the same start and step are left.
   constexpr int kFilters = 2000;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "filters/bloom/key_count.h"
 #include "filters/theory/bloom.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
@@ -131,6 +132,8 @@ Result<LevelDbBloom> LevelDbBloom::Deserialize(std::span<const std::byte> wire) 
       reader.Refuse("table", fmt::format("ends in {} probes, {} bits per key have {}", k,
                                          params.bits_per_key, ProbesFor(params.bits_per_key)));
     }
+    CheckKeys(reader, "keys", keys, ProbesFor(params.bits_per_key),
+              table.bytes().first(static_cast<size_t>(bits / 8)));
   }
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};

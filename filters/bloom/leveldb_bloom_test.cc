@@ -163,6 +163,8 @@ TEST(LevelDbBloomTest, PiecesAndThreadsLeaveTheSameBytes) {
 // The mean over many small filters, as LevelDB has them: far enough from the classic rate for the
 // difference to be seen, and closer to theory than to that. Theory is of first order in 1 / bits: 2
 // % at these sizes. Sizes that 3 and 5 divide, and one that neither does.
+// Case A5: a step that is not guarded, as LevelDB has it; what it costs in small tables is in the
+// theory.
 TEST(LevelDbBloomTest, SmallFiltersHaveTheRateOfTheory) {
   for (const uint64_t keys : {202, 201, 203}) {
     constexpr int kFilters = 1500;
@@ -187,6 +189,7 @@ TEST(LevelDbBloomTest, SmallFiltersHaveTheRateOfTheory) {
 }
 
 // Multiples of 3 and of 5 cost some percent at every size: 3e6 bits against a neighbour.
+// Case A5: steps that share a divisor with the size.
 TEST(LevelDbBloomTest, UnevenPositionsAreInTheTheory) {
   const FprEstimate even = theory::RotatedDoubleHashingFpr(300000, 3000008, 6);  // 8 x 375001
   const FprEstimate uneven = theory::RotatedDoubleHashingFpr(300000, 3000000, 6);
@@ -206,7 +209,7 @@ TEST(LevelDbBloomTest, UnevenPositionsAreInTheTheory) {
 }
 
 TEST(LevelDbBloomTest, BeyondTheHashTheRateIsComputedWithoutATable) {
-  // A1 of the known cases: 32 bits of hash over 5e9 positions leave the upper ones unused.
+  // Cases A1, A4: 32 bits of hash over 5e9 positions leave the upper ones unused.
   EXPECT_GT(theory::RotatedDoubleHashingFpr(500'000'000, 5'000'000'000, 6).mean,
             1.1 * theory::RotatedDoubleHashingFpr(500'000, 5'000'008, 6).mean);
   EXPECT_EQ(theory::RotatedDoubleHashingFpr(0, 64, 6).mean, 0);

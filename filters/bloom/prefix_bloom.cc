@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "filters/bloom/key_count.h"
 #include "filters/theory/bloom.h"
 #include "filters/theory/growing.h"
 #include "filters/wire.h"
@@ -141,6 +142,8 @@ Result<PrefixBloom> PrefixBloom::Deserialize(std::span<const std::byte> wire) {
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
   PrefixBloom filter(params, capacity, bits, std::move(table));
+  CheckKeys(reader, "keys", keys, filter.k_, filter.Table());
+  if (!reader.ok()) return Error{reader.error()};
   for (uint64_t word = 0; word < BitArrayBytes(bits) / 8; ++word) {
     filter.set_ += static_cast<uint64_t>(std::popcount(filter.table_.As<uint64_t>()[word]));
   }

@@ -156,6 +156,7 @@ TEST(RocksDbBloomTest, SharesOfLinesAreCounted) {
 
 // One line is a table of 512 bits by double hashing, whose law is also known as
 // theory::DoubleHashingFpr, computed in another way.
+// Case A5: steps that are zero or even within a line, as RocksDB has them, are in the theory.
 TEST(RocksDbLegacyBloomTest, LawOfOneLineIsThatOfDoubleHashing) {
   for (const int k : {1, 2, 3, 5, 6, 8}) {
     for (const uint64_t n : {uint64_t{1}, uint64_t{5}, uint64_t{51}, uint64_t{150}}) {

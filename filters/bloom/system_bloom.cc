@@ -5,6 +5,7 @@
 #include <numbers>
 #include <utility>
 
+#include "filters/bloom/key_count.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/bloom.h"
 #include "filters/theory/systems.h"
@@ -166,7 +167,10 @@ Result<SystemBloom> SystemBloom::Deserialize(std::span<const std::byte> wire) {
   }
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
-  return SystemBloom(params, capacity, keys, std::move(table));
+  SystemBloom filter(params, capacity, keys, std::move(table));
+  CheckKeys(reader, "keys", keys, filter.k_, filter.Table());
+  if (!reader.ok()) return Error{reader.error()};
+  return filter;
 }
 
 }  // namespace filterbench

@@ -142,6 +142,7 @@ TEST(SystemBloomTest, LevelDbOfOneWord) {
   }
 }
 
+// Case A2: sizes of every rule never wrap around.
 TEST(SystemBloomTest, SizesFollowTheirRules) {
   const auto bits = [](uint64_t keys, const Params& params) {
     return SystemBloom::BitsFor(keys, params);
@@ -157,7 +158,7 @@ TEST(SystemBloomTest, SizesFollowTheirRules) {
   for (const Rounding rounding : {Rounding::kWords, Rounding::kBytes, Rounding::kPowerOfTwoDown,
                                   Rounding::kPowerOfTwoUp}) {
     uint64_t last = 0;
-    for (int e = 0; e < 64; ++e) {  // A2 of the known cases: never wraps
+    for (int e = 0; e < 64; ++e) {  // never wraps
       const uint64_t now = bits(uint64_t{1} << e, {.bits_per_key = 128, .rounding = rounding});
       EXPECT_GE(now, last);
       last = now;
@@ -170,6 +171,8 @@ TEST(SystemBloomTest, SizesFollowTheirRules) {
 }
 
 // The mean over small filters, where what progressions share shows: theory is right to 2 %.
+// Case A5: unguarded, growing and repeated steps of production systems, each with the rate of its
+// theory.
 TEST(SystemBloomTest, SmallFiltersHaveTheRateOfTheory) {
   struct Case {
     const char* name;

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "filters/bloom/key_count.h"
 #include "filters/bloom/layered_table.h"
 #include "filters/simd/prefetch.h"
 #include "filters/theory/blocked_bloom.h"
@@ -169,6 +170,11 @@ Result<TaffyBlock> TaffyBlock::Deserialize(std::span<const std::byte> wire) {
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
   filter.states_.back().keys = newest_keys;
+  if (levels == 1) {
+    CheckKeys(reader, "newest_layer_keys", newest_keys, kBlockBytes / sizeof(uint32_t),
+              filter.Table());
+    if (!reader.ok()) return Error{reader.error()};
+  }
   filter.PointIntoTable();
   filter.report_.distinct_keys = filter.keys();
   filter.report_.peak_bytes = filter.AllocatedBytes();

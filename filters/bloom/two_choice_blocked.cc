@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "filters/bloom/key_count.h"
 #include "filters/wire.h"
 
 namespace filterbench {
@@ -93,6 +94,8 @@ Result<TwoChoiceBlocked> TwoChoiceBlocked::Deserialize(std::span<const std::byte
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};
   TwoChoiceBlocked filter(params, capacity, blocks, std::move(table));
+  CheckKeys(reader, "inserted", inserted, filter.probes_, filter.Table());
+  if (!reader.ok()) return Error{reader.error()};
   filter.inserted_ = inserted;
   return filter;
 }

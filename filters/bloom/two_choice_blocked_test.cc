@@ -36,6 +36,7 @@ double Deviation(const std::vector<int>& values) {
   return std::sqrt(squares / n - sum / n * (sum / n));
 }
 
+// Case B1: batches and single keys, on every target.
 TEST(TwoChoiceBlockedTest, BatchesAndSingleKeysLeaveTheSameBytesOnEveryTarget) {
   for (const auto& [name, params] : test::UsualParams<TwoChoiceBlocked>(1)) {
     for (const size_t n : {size_t{0}, size_t{1}, size_t{63}, size_t{65}, size_t{1000},
@@ -61,7 +62,7 @@ TEST(TwoChoiceBlockedTest, BatchesAndSingleKeysLeaveTheSameBytesOnEveryTarget) {
   }
 }
 
-// B4 of the known cases, for a filter that could choose the other block the second time.
+// Case B4: a filter that could choose the other block the second time.
 TEST(TwoChoiceBlockedTest, WhatIsContainedChangesNothing) {
   const std::vector<uint64_t> hashes = test::TestHashes(0, 5000);
   auto filter = TwoChoiceBlocked::Build(hashes, {});

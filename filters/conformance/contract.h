@@ -66,6 +66,7 @@ TYPED_TEST(Contract, IsDescribed) {
   EXPECT_LE(info.hash_bits, 64);
 }
 
+// Case C6: every small number of keys is built and held.
 TYPED_TEST(Contract, HoldsEveryKey) {
   for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
     SCOPED_TRACE(name);
@@ -76,6 +77,7 @@ TYPED_TEST(Contract, HoldsEveryKey) {
   }
 }
 
+// Case C6: single keys with the hashes 0, 1 and the greatest.
 TYPED_TEST(Contract, HoldsExtremeHashes) {
   const std::vector<uint64_t> hashes = {
       0, 1, UINT64_MAX, UINT64_MAX - 1, uint64_t{1} << 63, UINT32_MAX, uint64_t{UINT32_MAX} << 32};
@@ -86,7 +88,8 @@ TYPED_TEST(Contract, HoldsExtremeHashes) {
   }
 }
 
-// C2 of the known cases: duplicates hang or fail a build.
+// Case C2: two, three and 256 copies of one key, a third of the keys twice, one in a hundred twice:
+// all are built and hold their keys.
 TYPED_TEST(Contract, HoldsDuplicates) {
   const auto check = [&](const std::vector<uint64_t>& hashes) {
     for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
@@ -105,7 +108,7 @@ TYPED_TEST(Contract, HoldsDuplicates) {
   check(one_percent_repeat);
 }
 
-// C6 of the known cases.
+// Case C6: without keys everything is denied, the hash 0 among 100,000 others, in at most 64 KiB.
 TYPED_TEST(Contract, DeniesAllWhenEmpty) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline answers by what it costs";
   std::vector<uint64_t> hashes = TestHashes(0, 100000);
@@ -120,6 +123,7 @@ TYPED_TEST(Contract, DeniesAllWhenEmpty) {
   }
 }
 
+// Case E1: built twice with one seed, the bytes are equal.
 TYPED_TEST(Contract, BuildsTheSameTwice) {
   const std::vector<uint64_t> hashes = TestHashes(0, 5000);
   for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
@@ -159,6 +163,7 @@ TYPED_TEST(Contract, HoldsEveryKeyWithAnySeed) {
   }
 }
 
+// Case B8: moved, assigned and in a vector.
 TYPED_TEST(Contract, AnswersLikeItsViewAlsoAfterMoves) {
   const std::vector<uint64_t> hashes = test::MixedHashes(20000, 3000);
   Result<TypeParam> built = TypeParam::Build(TestHashes(0, 3000), this->Defaults());
@@ -190,6 +195,8 @@ TYPED_TEST(Contract, AnswersLikeItsViewAlsoAfterMoves) {
             static_cast<uint64_t>(std::ranges::count(answers, true)));
 }
 
+// Case A10: allocated bytes, slack and padding included, are no fewer than what counts as the size;
+// the peak of a build is no less than its table.
 TYPED_TEST(Contract, AccountsForItsMemory) {
   for (const size_t n : {0, 1, 1000, 200000}) {
     for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
@@ -218,8 +225,7 @@ TYPED_TEST(Contract, SizeGrowsWithBitsPerKeyAndMatchesThem) {
       ASSERT_TRUE(filter) << filter.error();
       EXPECT_GT(filter->SizeInBytes(), last);
       last = filter->SizeInBytes();
-      // A10 of the known cases: rounding hides the real cost. What was asked for is what is paid,
-      // up to whole blocks and the view.
+      // Case A10: what was asked for is what is paid, up to whole blocks and the view.
       EXPECT_NEAR(8.0 * static_cast<double>(last) / kKeys, bits, 0.02 * bits);
     }
   } else {
@@ -246,7 +252,7 @@ TYPED_TEST(Contract, TheoryExistsUnlessABaseline) {
   }
 }
 
-// A1 and A2 of the known cases: above its limit a build refuses; sizes do not wrap around.
+// Cases A1, A2: above its limit a build refuses; sizes do not wrap around.
 TYPED_TEST(Contract, RefusesWhatIsTooLargeWithoutTryingIt) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline may have no size";
   for (const int log2_keys : {45, 58, 60}) {
@@ -283,6 +289,7 @@ TYPED_TEST(Contract, KernelsAreListedBestFirst) {
   }
 }
 
+// Case B2: a refused insert changes no byte.
 TYPED_TEST(Contract, InsertKeepsEveryPromise) {
   if constexpr (DynamicFilter<TypeParam>) {
     for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
@@ -311,7 +318,7 @@ TYPED_TEST(Contract, InsertKeepsEveryPromise) {
   }
 }
 
-// C7 of the known cases: what a filter was sized for it takes, one key at a time.
+// Case C7: what a filter was sized for it takes, one key at a time.
 TYPED_TEST(Contract, AcceptsWhatItWasSizedFor) {
   if constexpr (DynamicFilter<TypeParam>) {
     // Of 100 seeds one may fail by what is promised: five or more by chance of 0.4 %.
@@ -348,6 +355,7 @@ TYPED_TEST(Contract, AcceptsWhatItWasSizedFor) {
 }
 
 // Overfilled, a filter refuses or goes on; whatever it accepted it holds.
+// Case B2: with three times the keys.
 TYPED_TEST(Contract, LosesNothingBeyondWhatItWasSizedFor) {
   if constexpr (DynamicFilter<TypeParam>) {
     for (const auto& [name, params] : UsualParams<TypeParam>(7)) {
@@ -391,7 +399,7 @@ TYPED_TEST(Contract, GrowsIfItSaysSo) {
   }
 }
 
-// B2 of the known cases: one key again and again must be accepted or refused, and nobody else's
+// Case B2: one key again and again must be accepted or refused, and nobody else's
 // key may be lost to it.
 TYPED_TEST(Contract, InsertOfOneKeyManyTimesLosesNoOther) {
   if constexpr (DynamicFilter<TypeParam>) {
@@ -408,6 +416,8 @@ TYPED_TEST(Contract, InsertOfOneKeyManyTimesLosesNoOther) {
   }
 }
 
+// Case B3: half of the keys are erased, in another order than that of building, and the others
+// stay; a filter without Erase has nothing like it (a static assertion of this suite).
 TYPED_TEST(Contract, EraseForgetsNobodyElse) {
   if constexpr (ErasableFilter<TypeParam>) {
     for (const auto& [name, params] : UsualParams<TypeParam>(7)) {

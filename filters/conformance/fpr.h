@@ -77,6 +77,7 @@ template <class F>
 class FprTest : public ::testing::Test {};
 TYPED_TEST_SUITE(FprTest, test::TestedFilters, test::FilterNames);
 
+// Case A7: from both sides, at 4 to 20 bits per key, by a bound derived from theory.
 TYPED_TEST(FprTest, AgreesWithItsOwnTheory) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";
   const std::vector<uint64_t> keys = test::TestHashes(0, kKeys);
@@ -124,6 +125,7 @@ TYPED_TEST(FprTest, AgreesAtEveryFill) {
 }
 
 // Sizes where rounding and small numbers show.
+// Cases A5, C6: small tables, where a step that repeats positions shows.
 TYPED_TEST(FprTest, AgreesForFewKeysToo) {
   if (TypeParam::kInfo.is_baseline) GTEST_SKIP() << "a baseline has no FPR";
   for (const uint64_t n : {uint64_t{1}, uint64_t{10}, uint64_t{300}, uint64_t{5000}}) {
@@ -171,8 +173,8 @@ TYPED_TEST(FprTest, SeesPlantedBugs) {
   if (!fewer_can_be_seen) GTEST_SKIP() << "the rate is too low for a fifth less to show";
 }
 
-// Memory buys accuracy until the width of the hash ends it (A4 of the known cases): n = 2^22 at 40
-// bits per key, where a hash of 32 bits inside would give about a thousand false positives.
+// Case A4: memory buys accuracy until the width of the hash ends it. n = 2^22 at 40 bits per key,
+// where a hash of 32 bits inside would give about a thousand false positives.
 TYPED_TEST(FprTest, FallsAsFarAsTheDeclaredHashAllows) {
   typename TypeParam::Params params;
   if constexpr (requires { params.bits_per_key; }) {

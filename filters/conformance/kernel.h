@@ -1,8 +1,8 @@
 #ifndef FILTERBENCH_FILTERS_CONFORMANCE_KERNEL_H_
 #define FILTERBENCH_FILTERS_CONFORMANCE_KERNEL_H_
 
-// Every kernel of every filter on every target answers like the scalar reference, whatever the
-// length and place of the span, and touches nothing outside it (B6 of the known cases).
+// Case B6: every kernel of every filter on every target answers like the scalar reference, whatever
+// the length and place of the span, and touches nothing outside it.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,10 @@
 #ifndef FILTERBENCH_FILTERS_CONFORMANCE_WIRE_H_
 #define FILTERBENCH_FILTERS_CONFORMANCE_WIRE_H_
 
-// The serialized form: what is written comes back, and what is damaged is refused (E1 and E2 of the
-// known cases).
+// Cases E1, E2: the serialized form; what is written comes back, and what is damaged is refused.
+// Case E1 does not apply: to readers that return a byte at a time, since a filter is read from one
+// span; files are read in workloads/lsm/files.cc.
+// Case E2 does not apply: to merging, which no filter offers.
 
 #include "filters/wire.h"
 
@@ -72,6 +74,7 @@ class WireTest : public ::testing::Test {
 };
 TYPED_TEST_SUITE(WireTest, test::TestedFilters, test::FilterNames);
 
+// Case E1: answers for 100,000 keys and bytes are identical.
 TYPED_TEST(WireTest, RoundTrip) {
   for (const auto& [name, params] : UsualParams<TypeParam>(uint64_t{1} << 63)) {
     for (const size_t n : {0, 1, 2, 1000}) {
@@ -113,6 +116,7 @@ TYPED_TEST(WireTest, RoundTripAfterInserts) {
   }
 }
 
+// Case E2: three flips of each byte of the header.
 TYPED_TEST(WireTest, RefusesDamageOfEachHeaderByte) {
   const Wire wire = this->Serialized(this->kKeys);
   for (size_t at = 0; at < kHeaderBytes; ++at) {
@@ -138,6 +142,7 @@ TYPED_TEST(WireTest, RefusesDamageOfTheContent) {
   }
 }
 
+// Case E1: cut by 1 to 64 bytes and to every short length, and with 1 to 7 bytes more.
 TYPED_TEST(WireTest, RefusesEveryCutAndEveryAddition) {
   const Wire wire = this->Serialized(this->kKeys);
   const std::span<const std::byte> whole(wire);
@@ -195,6 +200,7 @@ TYPED_TEST(WireTest, RefusesOtherVersionsAndOtherFilters) {
 // Fields with values that no writer produces, under a checksum that is right: an error, or a
 // filter that can be asked. Under `ulimit -v` too, since nothing is allocated for what is not
 // there.
+// Case E2: m = 2^60, k = 0 or 255, no number, under a right checksum.
 TYPED_TEST(WireTest, SurvivesHostileFields) {
   const Wire wire = this->Serialized(this->kKeys);
   const std::vector<uint64_t> hashes = test::MixedHashes(300, this->kKeys);

@@ -1,9 +1,7 @@
 // The rules of the cuckoo filter itself; what holds for every filter is in contract_test.cc.
 //
-// Cases of others that are met here: an insert that fails loses a key (B2), erasing a key that was
-// never inserted (B3), duplicates in the build (C2), a failed build that looks like a good one (C5)
-// and the promise of capacity (C7). Concurrent inserts (B10) do not apply: Insert and Erase are not
-// thread-safe by contract (cuckoo.h), and nothing here calls them from two threads.
+// Case B10 does not apply: Insert and Erase are not thread-safe by contract (cuckoo.h), and nothing
+// calls them from two threads: insert points of several threads are refused by the plan.
 
 #include "filters/cuckoo/cuckoo.h"
 
@@ -234,6 +232,7 @@ TEST(CuckooMappingTest, PartnerIsAnInvolutionBeyond32Bits) {
 
 // Both buckets reach the whole table and are uniform there, also where it has more than 2^32
 // buckets: chi-square over 64 equal bins, false alarm 1e-9 per check at 63 degrees of freedom.
+// Case A1: both buckets, in tables of more than 2^32 buckets.
 TEST(CuckooMappingTest, BucketsAreUniformInTablesOfAnySize) {
   constexpr double kChiSquareBound = 157.3;
   const uint64_t limit = Cuckoo::kMaxTableBytes / 4;
@@ -294,6 +293,7 @@ TEST(CuckooMappingTest, TagIsIndependentOfTheBucket) {
   EXPECT_NEAR(chi_square, kFreedom, 6.0 * std::sqrt(2 * kFreedom));
 }
 
+// Case A2: from 2^0 to 2^45 keys.
 TEST(CuckooMappingTest, SizesFollowFromTheLoadAndAreBounded) {
   uint64_t last = 0;
   for (int power = 0; power <= 45; ++power) {
@@ -338,6 +338,8 @@ bool AFreeSlotCanBeReached(const Cuckoo& filter, uint64_t hash) {
   });
 }
 
+// Case B2: 16 buckets, filled to the first refusal: no byte changes, every accepted key is found,
+// and there was indeed no room.
 TEST(CuckooInsertTest, ARefusedInsertChangesNothing) {
   for (const Bits bits : kAllBits) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -361,6 +363,7 @@ TEST(CuckooInsertTest, ARefusedInsertChangesNothing) {
   }
 }
 
+// Case B2: one key nine times.
 TEST(CuckooInsertTest, APairOfBucketsHoldsEightCopiesAndTheNinthHarmsNobody) {
   for (const Bits bits : kAllBits) {
     Cuckoo filter = MustMake(16, {.fingerprint_bits = bits});
@@ -430,6 +433,8 @@ TEST(CuckooEraseTest, KeepsAllOthersAndLeavesNothingBehind) {
 
 // Why the precondition of Erase stands in its contract: a tag that two keys share may be taken from
 // the wrong one. What is not there at all is refused and changes nothing.
+// Case B3: 15,000 strangers are erased with tags of 8 bits: why the precondition is in the
+// contract.
 TEST(CuckooEraseTest, OfAKeyThatWasNeverInsertedIsRefusedUnlessItSharesATag) {
   const std::vector<uint64_t> keys = Hashes(15000, 1);
   const std::vector<uint64_t> strangers = Hashes(15000, 2);
@@ -483,6 +488,7 @@ TEST(CuckooBuildTest, EveryNumberOfKeys) {
   }
 }
 
+// Case C7: 62,914 keys in 65,536 slots, 100 seeds, sorted and shuffled.
 TEST(CuckooBuildTest, FillsThePromisedLoadWithTheFirstSeed) {
   for (const Bits bits : kAllBits) {
     uint64_t first_seed_sufficed = 0;
@@ -498,6 +504,7 @@ TEST(CuckooBuildTest, FillsThePromisedLoadWithTheFirstSeed) {
   }
 }
 
+// Case C2: copies take no slot.
 TEST(CuckooBuildTest, RepeatedHashesAreStoredOnceAndCostNoSpace) {
   const auto check = [](const std::vector<uint64_t>& given) {
     const std::set<uint64_t> distinct(given.begin(), given.end());
@@ -527,6 +534,7 @@ TEST(CuckooBuildTest, RepeatedHashesAreStoredOnceAndCostNoSpace) {
   check(thrice);
 }
 
+// Case C5: exhaustion is an error that says how far it came.
 TEST(CuckooBuildTest, KeysThatFitNoTableAreAnErrorNotAFilter) {
   // Distinct hashes that no seed and no larger table tells apart: equal tags, and bits that decide
   // the bucket only beyond 2^28 buckets. Eight of them fit, nine never.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "filters/cuckoo/tag_filter.h"
+#include "filters/out_of_memory.h"
 #include "filters/wire.h"
 
 namespace filterbench {
@@ -138,7 +139,7 @@ Result<TagFilter<Scheme>> TagFilter<Scheme>::Create(uint64_t keys, const Params&
 
 template <class Scheme>
 Result<TagFilter<Scheme>> TagFilter<Scheme>::Build(std::span<const uint64_t> hashes,
-                                                   const Params& params) {
+                                                   const Params& params) try {
   uint64_t units = Scheme::UnitsFor(hashes.size(), params);
   uint64_t last_units = units;
   double best_load = 0;
@@ -175,6 +176,8 @@ Result<TagFilter<Scheme>> TagFilter<Scheme>::Build(std::span<const uint64_t> has
       fmt::format("a key found no free slot in {} attempts with up to {} {}: load "
                   "reached {:.4f}",
                   kMaxAttempts, last_units, Scheme::kUnits, best_load)};
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 template <class Scheme>

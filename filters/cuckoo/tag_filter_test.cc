@@ -61,6 +61,7 @@ TYPED_TEST(TagFilterTest, EveryNumberOfKeys) {
 }
 
 // The promise is 99 %: no number of failures that would be unlikely (1e-6) at that rate.
+// Case C7: for every filter of tags.
 TYPED_TEST(TagFilterTest, CreateAcceptsWhatItPromises) {
   constexpr uint64_t kTables = 200;
   for (auto [name, params] : test::UsualParams<TypeParam>(0)) {
@@ -85,6 +86,7 @@ TYPED_TEST(TagFilterTest, CreateAcceptsWhatItPromises) {
   }
 }
 
+// Case B2: for every filter of tags.
 TYPED_TEST(TagFilterTest, ARefusedInsertChangesNothingAndLosesNobody) {
   for (const auto& [name, params] : test::UsualParams<TypeParam>(5)) {
     for (uint64_t table = 0; table < 20; ++table) {
@@ -114,6 +116,7 @@ TYPED_TEST(TagFilterTest, ARefusedInsertChangesNothingAndLosesNobody) {
 
 // Keys come and go in a table that is nearly full: nobody is lost, and the rate is that of those
 // who are there.
+// Case B3: what is erased was inserted: nobody is lost in a table that is nearly full.
 TYPED_TEST(TagFilterTest, KeysThatComeAndGo) {
   constexpr uint64_t kKeys = 20000;
   for (const auto& [name, params] : test::UsualParams<TypeParam>(9)) {
@@ -140,6 +143,7 @@ TYPED_TEST(TagFilterTest, KeysThatComeAndGo) {
   }
 }
 
+// Case C2: for every filter of tags.
 TYPED_TEST(TagFilterTest, RepeatedHashesAreStoredOnceAndCostNoSpace) {
   std::vector<uint64_t> given = TestHashes(0, 5000);
   for (int i = 0; i < 2; ++i) given.insert(given.end(), given.begin(), given.begin() + 5000);
@@ -167,6 +171,7 @@ TYPED_TEST(TagFilterTest, TheFirstSeedFillsTheDefaultLoad) {
 }
 
 // Distinct hashes that no seed and no larger table tells apart: an error that says so.
+// Case C5: for every filter of tags.
 TYPED_TEST(TagFilterTest, KeysThatFitNoTableAreAnErrorNotAFilter) {
   std::vector<uint64_t> alike(200);
   for (uint64_t i = 0; i < alike.size(); ++i) alike[i] = 0x123456789a000000 + (i << 17);

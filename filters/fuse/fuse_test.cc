@@ -1,8 +1,5 @@
 // The rules of filters that are built by peeling, xor and binary fuse; what holds for every filter
 // is in contract_test.cc.
-//
-// Cases of others that are met here: duplicates hang or fail a build (C2), a failed build looks
-// like a good one (C5), few keys and none (C6), temporary memory (C9).
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -103,6 +100,7 @@ TYPED_TEST(FuseTest, EveryNumberOfKeys) {
   }
 }
 
+// Case C6: 0 to 100 keys, with 100 seeds each.
 TYPED_TEST(FuseTest, FewKeysWithManySeeds) {
   const std::vector<uint64_t> keys = Hashes(100);
   for (size_t n = 0; n <= keys.size(); ++n) {
@@ -132,6 +130,7 @@ TYPED_TEST(FuseTest, SequentialHashes) {
   }
 }
 
+// Case C6: no keys, no table.
 TYPED_TEST(FuseTest, DeniesAllWithoutKeysAndNeedsNoTable) {
   for (const auto& params : this->AllParams()) {
     const TypeParam filter = this->MustBuild({}, params);
@@ -144,6 +143,7 @@ TYPED_TEST(FuseTest, DeniesAllWithoutKeysAndNeedsNoTable) {
 }
 
 // A filter is a function of the set: repetitions and order leave no trace.
+// Case C2: also as many copies as a counter of eight bits wraps around at.
 TYPED_TEST(FuseTest, RepeatedHashesAreStoredOnceAndCostNoSpace) {
   const auto check = [&](const std::vector<uint64_t>& given) {
     const std::set<uint64_t> distinct(given.begin(), given.end());
@@ -191,7 +191,7 @@ TYPED_TEST(FuseTest, OrderOfKeysLeavesNoTrace) {
   }
 }
 
-// C5: an exhausted build is an error, whatever made it so.
+// Case C5: an exhausted build is an error, whatever made it so.
 TYPED_TEST(FuseTest, ExhaustionIsAnErrorNotAFilter) {
   const std::vector<uint64_t> keys = Hashes(1000);
   const Result<TypeParam> none = TypeParam::BuildWithin(0, keys, {});
@@ -238,7 +238,7 @@ TYPED_TEST(FuseTest, EnlargedTablesSurviveTheWire) {
   EXPECT_GE(enlarged, 3);
 }
 
-// C9: what a build holds at once is stated, and is some 20 bytes per key.
+// Case C9: what a build holds at once is stated, and is some 20 bytes per key.
 TYPED_TEST(FuseTest, ReportsPeakMemory) {
   constexpr uint64_t kKeys = 3000000;
   for (const auto& params : this->AllLayouts(1)) {
@@ -348,6 +348,7 @@ void CheckHugeTable(typename F::View view, uint64_t slots) {
   munmap(mapping, bytes);
 }
 
+// Case A1: kernels over more than 2^32 slots.
 TEST(FuseHugeTableTest, KernelsAgreeWithTheReferenceBeyond32BitSlots) {
   constexpr uint64_t kBlockSlots = (uint64_t{1} << 32) + 12345;
   for (const auto bits : {Xor::FingerprintBits::k8, Xor::FingerprintBits::k16}) {

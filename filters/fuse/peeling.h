@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include "filters/fuse/positions.h"
+#include "filters/out_of_memory.h"
 #include "filters/result.h"
 #include "filters/simd/prefetch.h"
 #include "filters/table.h"
@@ -255,7 +256,7 @@ struct PeeledTable {
 // leads to a search for equal hashes, and if there are any, to a fresh start without them.
 template <class T, class Layout, class LayoutFor>
 Result<PeeledTable<Layout>> BuildByPeeling(std::span<const uint64_t> hashes, uint64_t seed,
-                                           uint64_t max_attempts, const LayoutFor& layout_for) {
+                                           uint64_t max_attempts, const LayoutFor& layout_for) try {
   PeeledTable<Layout> built;
   std::optional<Peeling<Layout>> peeling;
   AlignedTable distinct_hashes;
@@ -300,6 +301,8 @@ Result<PeeledTable<Layout>> BuildByPeeling(std::span<const uint64_t> hashes, uin
     return built;
   }
   return Error{fmt::format("no seed works: tried {} for {} keys", max_attempts, hashes.size())};
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 }  // namespace filterbench

@@ -72,6 +72,7 @@ void CheckXorSlots(const Layout& layout) {
 constexpr uint64_t kLargeSizes[] = {(uint64_t{1} << 32) - 1, (uint64_t{1} << 32) + 1,
                                     3 * (uint64_t{1} << 30), (uint64_t{1} << 33) + 9};
 
+// Case A1: slots beyond 2^32.
 TEST(XorLayoutTest, SlotsAreUniformInBlocksOfAnySize) {
   for (const uint64_t block_slots : kLargeSizes) CheckXorSlots(XorLayout{block_slots});
   CheckXorSlots(XorLayout{(uint64_t{1} << 37) / 3});
@@ -103,6 +104,7 @@ void CheckFuseSlots(uint64_t first_segments, uint64_t segment_slots) {
             ChiSquareBound(kArity * (kBins - 1)));
 }
 
+// Case A1: segments beyond 2^32 slots.
 TEST(FuseLayoutTest, SlotsLieInNeighbouringSegmentsAndAreUniformThere) {
   constexpr uint64_t kSegment = uint64_t{1} << FuseLayout<3>::kMaxLog2SegmentSlots;
   for (const uint64_t slots : kLargeSizes) {

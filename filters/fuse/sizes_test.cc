@@ -105,6 +105,7 @@ void CheckGrowth(const SlotsFor& slots_for) {
   }
 }
 
+// Case A2: sizes never fall.
 TEST(FuseSizesTest, GrowWithTheKeysAndWithEveryEnlargement) {
   CheckGrowth([](uint64_t n, uint64_t e) { return Xor::LayoutFor(n, {}, e)->Slots(); });
   CheckGrowth([](uint64_t n, uint64_t e) { return BinaryFuse::ShapeFor(n, k3Wise, e)->slots; });
@@ -116,6 +117,7 @@ TEST(FuseSizesTest, NoKeysNeedNoSlots) {
   EXPECT_EQ(BinaryFuse::ShapeFor(0, k3Wise, 3)->slots, 0u);
 }
 
+// Case A2: above the limit an error, nothing wraps around.
 TEST(FuseSizesTest, BeyondTheLimitAreRefused) {
   constexpr const char* kLimit = "limit 137438953472";
   const auto xor_error = Xor::LayoutFor(uint64_t{1} << 37, {}, 0);

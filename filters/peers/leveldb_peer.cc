@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "filters/bloom/key_count.h"
 #include "filters/bloom/leveldb_bloom.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
@@ -102,6 +103,8 @@ Result<LevelDbPeer> LevelDbPeer::Deserialize(std::span<const std::byte> wire) {
                                          params.bits_per_key,
                                          LevelDbBloom::ProbesFor(params.bits_per_key)));
     }
+    CheckKeys(reader, "keys", keys, LevelDbBloom::ProbesFor(params.bits_per_key),
+              table.bytes().first(static_cast<size_t>(table.size() - 1)));
   }
   reader.ExpectEnd();
   if (!reader.ok()) return Error{reader.error()};

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "filters/bloom/key_count.h"
 #include "filters/theory/bloom.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
@@ -131,6 +132,9 @@ Result<LibBloomPeer> LibBloomPeer::Deserialize(std::span<const std::byte> wire) 
     reader.Refuse("table", fmt::format("has bits set beyond bit {}", bits - 1));
   }
   reader.ExpectEnd();
+  if (reader.ok()) {
+    CheckKeys(reader, "keys", keys, static_cast<uint64_t>(filter->filter_->hashes), table.bytes());
+  }
   if (!reader.ok()) return Error{reader.error()};
   std::memcpy(filter->filter_->bf, table.data(), table.size());
   filter->keys_ = keys;

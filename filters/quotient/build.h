@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "filters/hash.h"
+#include "filters/out_of_memory.h"
 #include "filters/result.h"
 
 namespace filterbench {
@@ -120,7 +121,7 @@ bool InsertDistinct(const Writer& writer, std::span<const uint64_t> hashes, bool
 // besides the filter. Where hashes repeat, the table is made once more for the number that is known
 // then.
 template <class F, class Create, class Fill>
-Result<F> BuildByAttempts(uint64_t given_keys, const Create& create, const Fill& fill) {
+Result<F> BuildByAttempts(uint64_t given_keys, const Create& create, const Fill& fill) try {
   uint64_t keys = given_keys;
   uint64_t peak_bytes = 0;
   for (uint64_t attempt = 0; attempt < kQuotientAttempts; ++attempt) {
@@ -141,6 +142,8 @@ Result<F> BuildByAttempts(uint64_t given_keys, const Create& create, const Fill&
   }
   return Error{fmt::format("a key found no room in {} attempts with tables for up to {} keys",
                            kQuotientAttempts, KeysOfAttempt(keys, kQuotientAttempts - 1))};
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 }  // namespace filterbench

@@ -115,6 +115,7 @@ TEST(PrefixForwardedShare, AgreesWithBothOfItsEnds) {
   EXPECT_NEAR(many.overflowing_keys, 0.0586389, 1e-6);
 }
 
+// Case B2: a full spare refuses and nothing changes.
 TEST(PrefixFilter, AFullSpareRefusesAndChangesNothing) {
   PrefixFilter filter = MustCreate(100, {.seed = 6});
   std::vector<uint64_t> accepted;
@@ -175,6 +176,7 @@ TEST(PrefixFilter, BuildsAnyNumberOfKeys) {
   EXPECT_LE(worst, 2u);
 }
 
+// Case A2: sizes of 9e10 and of 2^60 keys.
 TEST(PrefixFilter, SizesAreRightWhereTheyCannotBeAllocated) {
   const PrefixFilter::Sizes sizes = PrefixFilter::SizesFor(uint64_t{90000000000}, 0.95);
   EXPECT_NEAR(8.0 * static_cast<double>(sizes.TableBytes()) / 9e10, 11.45, 0.02);
@@ -183,6 +185,7 @@ TEST(PrefixFilter, SizesAreRightWhereTheyCannotBeAllocated) {
 
 // --- Damage ---
 
+// Case E2: headers that no bin can have, under a right checksum.
 TEST(PrefixFilter, RefusesHeadersOfNoBin) {
   const uint64_t n = 1000;
   const auto filter = PrefixFilter::Build(TestHashes(0, n), {.seed = 2});

@@ -1,6 +1,4 @@
 // The rules of the quotient filter itself; what holds for every filter is in filters/conformance.
-// Cases of others that are met here: an insert that fails (B2), the promise of capacity (C7),
-// damage (E2).
 
 #include "filters/quotient/quotient.h"
 
@@ -113,6 +111,7 @@ TEST(Quotient, ShiftsThroughManyBlocks) {
   }
 }
 
+// Case B2: one key until it is refused; what was accepted can be erased.
 TEST(Quotient, OffsetsThatWouldNotFitRefuse) {
   Quotient filter = MustCreate(3000, {.seed = 12});
   const uint64_t hash = test::TestHash(1);
@@ -180,6 +179,7 @@ TEST(Quotient, BuildsAnyNumberOfKeys) {
 // --- Damage ---
 
 // One bit of the metadata, wherever it is: the table is refused, since a lookup could leave it.
+// Case E2: every bit of the metadata, under a right checksum.
 TEST(Quotient, RefusesMetadataOfNoTable) {
   const auto filter = Quotient::Build(TestHashes(0, 500), {.seed = 2});
   ASSERT_TRUE(filter);

@@ -1,6 +1,5 @@
 // The rules of the vector quotient filter itself; what holds for every filter is in
-// filters/conformance. Cases of others that are met here: an insert that fails (B2), erasing beside
-// a key with the same tag (B3), the promise of capacity (C7), damage (E2).
+// filters/conformance.
 
 #include "filters/quotient/vector_quotient.h"
 
@@ -115,6 +114,7 @@ TEST(MiniFilterPartner, IsAnInvolutionForEveryNumberOfBlocks) {
 
 // Two keys with one tag that share a block: if only one of their blocks were the same, erasing one
 // could take the copy of the other.
+// Case B3: keys that share a tag and a block.
 TEST(VectorQuotient, ErasingAKeyKeepsAllThatShareItsTag) {
   VectorQuotient filter = MustCreate(180, {.seed = 3});
   const auto view = filter.view().Specialize([](const auto& sized) {
@@ -136,6 +136,7 @@ TEST(VectorQuotient, ErasingAKeyKeepsAllThatShareItsTag) {
 
 // --- Sizes and load ---
 
+// Case C7: the promised load is reached.
 TEST(VectorQuotient, FillsToThePromisedLoadAndBeyond) {
   for (const Bits bits : kAllBits) {
     const uint64_t n = 200000;
@@ -153,6 +154,7 @@ TEST(VectorQuotient, FillsToThePromisedLoadAndBeyond) {
   }
 }
 
+// Case B2: full blocks refuse and stay as they are.
 TEST(VectorQuotient, TwoFullBlocksRefuseAndChangeNothing) {
   VectorQuotient filter = MustCreate(1, {.seed = 1});
   ASSERT_EQ(filter.blocks(), 1u);
@@ -184,6 +186,7 @@ TEST(VectorQuotient, BuildsAnyNumberOfKeys) {
   }
 }
 
+// Case C2: copies take no slot.
 TEST(VectorQuotient, RepeatedKeysTakeNoRoom) {
   std::vector<uint64_t> hashes = TestHashes(0, 10000);
   for (size_t i = 0; i < 30000; ++i) hashes.push_back(hashes[i % 10000]);
@@ -196,6 +199,7 @@ TEST(VectorQuotient, RepeatedKeysTakeNoRoom) {
 
 // --- Damage ---
 
+// Case E2: metadata that no block can have, under a right checksum.
 TEST(VectorQuotient, RefusesMetadataOfNoBlock) {
   for (const Bits bits : kAllBits) {
     const auto filter =

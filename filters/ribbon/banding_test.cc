@@ -271,6 +271,7 @@ TYPED_TEST(BandingTest, PlanesLeaveOutUnusedSlots) {
   }
 }
 
+// Case A1: words of a solution beyond 2^32.
 TEST(RibbonShapeTest, CountsWordsBeyond32Bits) {
   const uint64_t blocks = uint64_t{1} << 30;  // 2^36 slots
   const RibbonShape shape{blocks, 16, blocks - 3};

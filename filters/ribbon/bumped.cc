@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "filters/out_of_memory.h"
 #include "filters/theory/ribbon.h"
 #include "filters/wire.h"
 
@@ -314,7 +315,8 @@ std::string BumpedRibbon::Contradiction(const Params& params) {
   return request ? std::string() : request.error();
 }
 
-Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const Params& params) {
+Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes,
+                                         const Params& params) try {
   const Result<RibbonRequest> request = RibbonRequest::Of(params);
   if (!request) return Error{request.error()};
   const double bits =
@@ -344,6 +346,8 @@ Result<BumpedRibbon> BumpedRibbon::Build(std::span<const uint64_t> hashes, const
       return filter;
     }
   }
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 template <uint64_t kWidth>

@@ -112,6 +112,7 @@ TEST(BumpedRibbonTest, EmptyFilterDeniesEverything) {
   EXPECT_TRUE(filter->Table().empty());
 }
 
+// Case C2: bits per key count distinct keys.
 TEST(BumpedRibbonTest, DuplicatesAreCountedAndHarmless) {
   for (const Width width : kWidths) {
     for (const uint64_t distinct : {1u, 50u, 3000u, 20'000u}) {
@@ -262,6 +263,7 @@ TEST(BumpedRibbonTest, KernelsAnswerAsTheReferenceDoes) {
   }
 }
 
+// Case A2: above the limit an error.
 TEST(BumpedRibbonTest, SizesAreRefusedBeforeAHashIsRead) {
   // Never read, so that no memory is needed.
   const std::span<const uint64_t> many(static_cast<const uint64_t*>(nullptr), size_t{1} << 36);
@@ -272,6 +274,7 @@ TEST(BumpedRibbonTest, SizesAreRefusedBeforeAHashIsRead) {
               HasSubstr("contradict"));
 }
 
+// Case C9: the matrix counts.
 TEST(BumpedRibbonTest, PeakMemoryHoldsTheMatrix) {
   constexpr uint64_t kKeys = 100'000;
   const auto filter = BumpedRibbon::Build(Hashes(0, kKeys), {});

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "filters/out_of_memory.h"
 #include "filters/ribbon/sizing.h"
 #include "filters/theory/ribbon.h"
 #include "filters/wire.h"
@@ -126,7 +127,7 @@ Ribbon::Ribbon(const Params& params, uint64_t n, uint64_t attempt, const RibbonS
              .peak_bytes = table_.allocated_bytes() + sizeof(*this)};
 }
 
-Result<Ribbon> Ribbon::Build(std::span<const uint64_t> hashes, const Params& params) {
+Result<Ribbon> Ribbon::Build(std::span<const uint64_t> hashes, const Params& params) try {
   const bool homogeneous = params.system == System::kHomogeneous;
   if (params.width == Width::k64) {
     return homogeneous ? BuildAs<uint64_t, true>(hashes, params)
@@ -134,6 +135,8 @@ Result<Ribbon> Ribbon::Build(std::span<const uint64_t> hashes, const Params& par
   }
   return homogeneous ? BuildAs<RibbonRow128, true>(hashes, params)
                      : BuildAs<RibbonRow128, false>(hashes, params);
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 template <class Row, bool kHomogeneous>

@@ -123,6 +123,7 @@ TEST(RibbonTest, FirstSeedWorksAtLeast19TimesOutOf20) {
   }
 }
 
+// Case C5: nothing is left of attempts that failed.
 TEST(RibbonTest, LaterAttemptsAreReportedAndSurviveTheWire) {
   bool seen = false;
   for (uint64_t seed = 0; seed < 400 && !seen; ++seed) {
@@ -155,6 +156,7 @@ TEST(RibbonTest, LaterAttemptsAreReportedAndSurviveTheWire) {
   EXPECT_TRUE(seen);  // at 4 % failures, 400 seeds all work with probability 1e-7
 }
 
+// Case C2: bits per key count distinct keys.
 TEST(RibbonTest, DuplicatesAreCountedAndHarmless) {
   for (const Kind kind : kKinds) {
     for (const uint64_t distinct : {1u, 50u, 3000u, 20'000u}) {
@@ -173,6 +175,7 @@ TEST(RibbonTest, DuplicatesAreCountedAndHarmless) {
   EXPECT_EQ(filter->report().attempts, 1u);
 }
 
+// Case C9: no bits per key, or contradicting sizes, are refused in words.
 TEST(RibbonTest, SizeIsAskedForInOneWay) {
   const auto error = [](const Ribbon::Params& params) {
     const auto shape = Ribbon::ShapeFor(1000, params, 0);
@@ -211,6 +214,7 @@ TEST(RibbonTest, FprIsMetFromBelowAndClosely) {
   }
 }
 
+// Cases A1, A2: 2^33 keys and more.
 TEST(RibbonTest, SizesBeyond32BitsAndTheLimit) {
   const uint64_t n = uint64_t{1} << 33;
   const RibbonShape shape = *Ribbon::ShapeFor(n, {.columns = 7.5}, 0);
@@ -430,6 +434,7 @@ TEST(RibbonTest, KernelsAnswerAsTheReferenceDoes) {
   }
 }
 
+// Case C9: the matrix counts.
 TEST(RibbonTest, PeakMemoryHoldsTheMatrix) {
   constexpr uint64_t kKeys = 100'000;
   const auto filter = Ribbon::Build(Hashes(0, kKeys), {});

@@ -20,6 +20,7 @@ namespace {
 using test::ExpectRelative;
 using test::ReferenceRows;
 
+// Case A4: the floor that the width of a hash sets.
 TEST(HashCollisionTheory, MatchesTheTable) {
   const nlohmann::json rows = ReferenceRows("hash_saturation");
   ASSERT_EQ(rows.size(), 14u);

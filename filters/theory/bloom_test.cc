@@ -157,6 +157,7 @@ TEST(BloomTheoryTest, EnhancedIsOfFirstOrder) {
   }
 }
 
+// Case A2: estimates are in [0, 1] for any number of keys and bits.
 TEST(BloomTheoryTest, EstimatesAreRatesEverywhere) {
   for (const uint64_t bits : {uint64_t{1}, uint64_t{2}, uint64_t{3}, uint64_t{60}, uint64_t{4096},
                               uint64_t{1} << 20, uint64_t{1} << 40}) {
@@ -215,6 +216,7 @@ TEST(BloomTheoryTest, DoubleHashingEqualsEnumeration) {
   }
 }
 
+// Case A5: the steps that are left out are those that return.
 TEST(BloomTheoryTest, ForbiddenStepsCoverAllThatReturn) {
   EXPECT_EQ(ForbiddenStepDivisor(1024, 7), 4u);
   EXPECT_EQ(ForbiddenStepDivisor(1021, 7), 1u);

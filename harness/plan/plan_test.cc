@@ -106,6 +106,7 @@ TEST(MakePlan, ATargetThatTheMachineHasNotIsSkippedWithTheReason) {
   EXPECT_THAT(plan.skipped[0].reason, HasSubstr(missing));
 }
 
+// Case C9: what cannot fit is skipped in words, and nothing else is built instead.
 TEST(MakePlan, WhatDoesNotFitIntoMemoryIsSkippedWithTheReason) {
   const Plan plan = PlanOf(
       R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": [1000, 1e9]}]})", 1 << 30);
@@ -243,6 +244,8 @@ TEST(MakePlan, APresetAndItsFilterShareTheBuild) {
 }
 
 // A table on other pages is another table; threads ask the same one.
+// Case B10: several threads look up; points that build or insert by several are refused with the
+// reason.
 TEST(MakePlan, PagesMakeCasesAndThreadsMakePoints) {
   const Plan plan = PlanOf(R"({"sweeps": [{"filters": {"blocked_bloom": {}}, "keys": 1000,
       "pages": ["default", "4k", "thp", "hugetlb"], "threads": [1, 2],

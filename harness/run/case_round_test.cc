@@ -395,6 +395,7 @@ TEST(CaseRoundInsert, TheKeysBeforeAreNotTimed) {
   EXPECT_LT(*least, 950 * Bucket::kSlowMicroseconds * 1e3 / 50);
 }
 
+// Cases B2, C7: a refusal is counted and the number of keys that is held is in the record.
 TEST(CaseRoundInsert, WhatIsRefusedIsNotTimed) {
   Calls calls;
   const WrappedType type = BucketType(970, 0, &calls);
@@ -406,6 +407,7 @@ TEST(CaseRoundInsert, WhatIsRefusedIsNotTimed) {
   EXPECT_EQ(calls, (Calls{950, 20})) << "of the last filter";
 }
 
+// Case C7: a filter that is full is a row with a reason, and its other points are measured.
 TEST(CaseRoundInsert, WhereNoKeyOfTheStretchIsAcceptedThePointSaysSo) {
   for (const uint64_t capacity : {950, 949, 400}) {
     Calls calls;
@@ -432,6 +434,7 @@ TEST(CaseRoundInsert, TooFewKeysForTheClockAreInvalid) {
 }
 
 // Not the same from one filter to the next: then the timed keys are not those that were verified.
+// Case C5: the row is a failed build, without a time.
 TEST(CaseRoundInsert, AFilterThatHoldsAnotherNumberOfKeysFails) {
   Calls calls;
   uint64_t made = 0;

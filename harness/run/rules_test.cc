@@ -47,6 +47,7 @@ struct Bug {
 
 class RulesTest : public ::testing::TestWithParam<Bug> {};
 
+// Cases B2, B3, B6, C5, C6: each rule of the contract has a filter that breaks it, and is named.
 TEST_P(RulesTest, ABrokenRuleIsNamed) {
   const Bug& bug = GetParam();
   std::string all;

@@ -106,6 +106,7 @@ TEST(Verify, AnHonestFilterPasses) {
   EXPECT_EQ(result.answers_digest.size(), 16u);
 }
 
+// Case C5: all members are asked after every build; one that is denied fails the case.
 TEST(Verify, OneFalseNegativeIsFound) {
   const uint64_t denied = Mix64(kKeys - 1);
   const Verification result = VerifyBent(
