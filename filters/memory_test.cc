@@ -467,8 +467,8 @@ TEST_P(GuardedTablesTest, NothingIsTouchedBeforeATable) { Check(TestTables::kGua
 
 TEST_P(GuardedTablesTest, NothingIsTouchedBehindATablesSlack) { Check(TestTables::kGuardBehind); }
 
-// Threads ask one filter at once, the first of them making the list of kernels; for
-// ThreadSanitizer, which sees what two of them touch. Case B10: filters have no lookups that write.
+// Case B10: threads ask one filter at once, the first of them making the list of kernels; no lookup
+// writes, and ThreadSanitizer sees what two of them touch.
 TEST_P(SizesTest, ThreadsAskOneFilter) {
   constexpr size_t kKeys = 5000;
   const std::vector<uint64_t> hashes = MixedHashes(3000, kKeys);

@@ -188,7 +188,7 @@ def test_what_a_loss_of_power_leaves_is_cut_off(tmp_path, tail):
 
 
 def test_a_full_disk_is_named_and_the_run_resumes(tmp_path):
-    """Case G6, on a file system of 256 KiB that grows afterwards."""
+    """Case G6: a full file system of 256 KiB, which grows afterwards."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "filterbench", disk],
@@ -280,7 +280,7 @@ def test_wrong_specs_leave_nothing_behind(text, problem, tmp_path):
 
 
 def test_numbers_are_the_same_in_every_locale(finished, tmp_path):
-    """Case G2; the locale may be missing on this machine, then the test shows nothing more."""
+    """Case G2: what is written; the locale may be missing on this machine, and then nothing is shown."""
     done = filterbench("export", env={"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"})
     assert done.stdout == filterbench("export", env={"LC_ALL": "C"}).stdout
     json.loads(done.stdout)

@@ -215,7 +215,7 @@ def test_a_disk_without_room_for_the_manifest_is_left_as_it_was(tmp_path):
 
 
 def test_a_read_only_place_is_named(tmp_path):
-    """Case G6. A file system, as root may write into any directory."""
+    """Case G6: a file system that is, as root may write into any directory."""
     disk = tmp_path / "disk"
     disk.mkdir()
     done = in_namespace('mount -t tmpfs -o ro x "$3" && exec "$1" run "$2" --results "$3"',
@@ -226,7 +226,7 @@ def test_a_read_only_place_is_named(tmp_path):
 
 @pytest.mark.parametrize("place", ["file", "file/below", "/dev/full"])
 def test_a_place_that_is_no_directory_is_named(tmp_path, place):
-    """Case G6."""
+    """Case G6: a file, what would lie below one, and a device."""
     (tmp_path / "file").write_text("mine")
     results = place if place.startswith("/") else tmp_path / place
     done = run(write_spec(tmp_path, many_points(20)), results)

@@ -209,7 +209,7 @@ def test_records_without_processes_come_from_one(tmp_path, capsys):
     ("spec.measure.stream_lookups", 4096),
 ])
 def test_runs_that_are_not_comparable_are_refused(tmp_path, capsys, path, value):
-    """Case H4. Both known and different, and unknown on one side only."""
+    """Case H4: both known and different, and unknown on one side only."""
     known = {"environment.allowed_cpus": [0, 1], "spec.measure.stream_lookups": 0,
              "environment.frequency.governor": "performance"}
     known |= {path: {"machine": testing.MACHINE}.get(path, known.get(path, value))}
@@ -271,7 +271,7 @@ def test_changed_bytes_are_told_and_no_error(base, tmp_path, capsys):
 
 
 def test_huge_pages_on_one_side_are_labelled(base, tmp_path, capsys):
-    """Case F13."""
+    """Case F13: rows of other pages are labelled where they are compared."""
     def with_pages(bytes_):
         def change(points, samples):
             for sample in samples:

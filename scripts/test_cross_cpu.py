@@ -179,6 +179,8 @@ def test_kernels_answer_like_the_goldens(name, kernels):
     assert passed and int(passed[0].split("]")[1].split()[0]) > 100, done.stdout[-2000:]
 
 
+# Case F15: the program runs on a CPU without AVX, whose targets it finds at start; it would die of
+# SIGILL there if a file were compiled for this machine.
 @pytest.mark.parametrize("swept", CPUS, indirect=True)
 def test_the_cpu_has_the_targets_that_it_stands_for(swept):
     cpu, _, manifest = swept

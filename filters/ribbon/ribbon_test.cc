@@ -299,7 +299,7 @@ void CheckHugeTable(typename F::View view) {
   munmap(mapping, bytes);
 }
 
-// Case A1.
+// Case A1: all targets find the slots beyond 2^32.
 TEST(RibbonTest, TargetsAgreeBeyond32BitSlots) {
   const uint64_t blocks = uint64_t{3} << 26;  // 3 2^32 slots
   for (const uint32_t columns : {3u, 8u}) {
