@@ -390,6 +390,19 @@ def test_every_file_may_be_there_compressed(tiny_run_path):
     assert packed.theory.equals(plain.theory) and packed.notes == plain.notes == []
 
 
+@pytest.mark.parametrize("name", ["samples.jsonl", "summary.json"])
+def test_a_compressed_file_that_is_cut_off_or_goes_on_is_refused(tiny_run_path, name):
+    """Its lines up to there would pass for a whole run of fewer rows."""
+    file = tiny_run_path / name
+    whole = lzma.compress(file.read_bytes())
+    file.unlink()
+    for damaged, says in ((whole[:-20], "its end is missing"), (whole + b"x", "follows its end"),
+                          (whole[:40] + bytes(4) + whole[44:], "is damaged")):
+        file.with_name(f"{name}.xz").write_bytes(damaged)
+        with pytest.raises(load.RunError, match=says):
+            load.load_run(tiny_run_path)
+
+
 def test_errors_in_a_compressed_file_name_its_line(tiny_run_path):
     file = tiny_run_path / "samples.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
