@@ -27,7 +27,7 @@ def test_filters_from_outside_join_with_the_sources_beside_them(tmp_path):
     assert f'#include "{header}"' in catalogue
     assert '{"Cuckoo", "left out by FILTERBENCH_ONLY"}' in catalogue
     tests = sorted(path.name for path in (generated / "conformance").glob("*_test.cc"))
-    assert tests == ["BlockedBloom_test.cc", "TouchLines_test.cc", "WordBloom_test.cc"]
+    assert tests == ["BlockedBloom_TouchLines_test.cc", "WordBloom_test.cc"]
     assert "IS_EXTERNAL 1" in (generated / "conformance" / "WordBloom_test.cc").read_text()
     assert "my_filter_kernel.cc" in (tmp_path / "build" / "build.ninja").read_text()
 

@@ -22,8 +22,12 @@ def _run(part, *command):
                                   f"{done.stdout[-6000:]}\n{done.stderr[-3000:]}")
 
 
-def test_fuzzers():
-    _run("fuzz", "fuzz", "--seconds", "60")
+def test_fuzzers_of_filters():
+    _run("fuzz", "fuzz", "--seconds", "60", "kernel", "wire")
+
+
+def test_all_fuzzers():
+    _run("fuzz_all", "fuzz", "--seconds", "60")
 
 
 @pytest.mark.parametrize("preset", ["tsan", "scalar"])

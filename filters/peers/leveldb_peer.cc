@@ -1,11 +1,13 @@
 #include "filters/peers/leveldb_peer.h"
 
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "filters/bloom/key_count.h"
 #include "filters/bloom/leveldb_bloom.h"
+#include "filters/out_of_memory.h"
 #include "filters/theory/systems.h"
 #include "filters/wire.h"
 
@@ -31,7 +33,8 @@ LevelDbPeer::LevelDbPeer(const Params& params, uint64_t keys, AlignedTable table
 }
 
 template <class KeyAt>
-Result<LevelDbPeer> LevelDbPeer::BuildFrom(size_t n, const Params& params, const KeyAt& key_at) {
+Result<LevelDbPeer> LevelDbPeer::BuildFrom(size_t n, const Params& params,
+                                           const KeyAt& key_at) try {
   if (n > INT_MAX) {
     return Error{fmt::format("too large: needs {} bytes; libleveldb takes no more than {} keys",
                              BytesFor(n, params.bits_per_key), INT_MAX)};
@@ -50,6 +53,8 @@ Result<LevelDbPeer> LevelDbPeer::BuildFrom(size_t n, const Params& params, const
   std::memcpy(filter.table_.data(), made.data(), made.size());
   filter.report_.peak_bytes += n * sizeof(leveldb::Slice) + made.capacity();
   return filter;
+} catch (const std::bad_alloc&) {
+  return Error{kOutOfMemory};
 }
 
 Result<LevelDbPeer> LevelDbPeer::Build(std::span<const uint64_t> values, const Params& params) {
