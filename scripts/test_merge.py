@@ -151,7 +151,7 @@ def test_an_unfinished_shard_is_named(shards, tmp_path, capsys):
 def test_a_sample_that_is_there_twice_is_refused_with_both_lines(whole, tmp_path, capsys):
     def also(manifest, samples):
         first = json.loads((whole / "samples.jsonl").read_text().splitlines()[0])
-        if first["point_id"] not in {sample["point_id"] for sample in samples}:
+        if first["point_id"] in {sample["point_id"] for sample in samples}:
             samples.append(first | {"sequence": len(samples)})
 
     runs = [cut(whole, tmp_path / "shards", index, change=also) for index in range(SHARDS)]
