@@ -12,7 +12,7 @@ function(filterbench_add_quick_test conformance_tests)
        filters/fuse/binary_fuse*.cc)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzzer)\\.cc$")
   list(APPEND sources
-       filters/table.cc filters/wire.cc
+       filters/table.cc filters/wire.cc filters/nearest_name.cc
        filters/memory_test.cc filters/table_test.cc filters/wire_test.cc
        # Threads that measure, and children that are watched.
        harness/run/threads.cc harness/run/threads_test.cc harness/run/measure.cc
