@@ -33,7 +33,9 @@ Intervals   Times: the summary's (results/README.md). FPR: a filter is one of ma
             would give, and a claim is about their mean, so to the Clopper-Pearson interval of the
             pooled counts comes, as independent, 1.96 standard deviations of the mean of so many
             builds, from the theory's deviation of one filter; where that is unknown, Student's
-            interval of the builds' rates if it is wider. Sizes: the same in all builds, no width.
+            interval of the builds' rates if it is wider; one build alone tells nothing of
+            others, and the interval is unknown. The least or the greatest of several: their
+            intervals are widened so that all hold at once (Bonferroni). Sizes: the same in all builds, no width.
             Metrics: the summary's; where false positives are in them, with the builds' deviation.
             Ratios: plots/ratios.py.
 
@@ -216,7 +218,9 @@ def fpr(data, row):
     elif samples is not None:
         builds = samples[samples["queries"] > 0].drop_duplicates("seed")
         count = len(builds)
-        if count >= 3:
+        if count == 1:
+            return Measured(rate)
+        if count >= 2:
             rates = builds["false_positives"] / builds["queries"]
             half = stats.t.ppf(0.975, count - 1) * rates.std(ddof=1) / math.sqrt(count)
             below, above = max(below, half), max(above, half)
@@ -337,22 +341,47 @@ def _value(data, measure, extra):
 
 # --- Several points ---
 
+def _ends_at_once(values, end):
+    """The ends, "low" or "high", of intervals of 95 % that are so wide that all of them hold at once
+    with 95 %: half-widths times the ratio of the normal quantiles (Dunn 1961, Multiple comparisons
+    among means, Journal of the American Statistical Association 56). For few processes, whose law is
+    Student's, that is less than it should be, but no interval is as narrow by then."""
+    quantile = statistics.NormalDist().inv_cdf
+    wider = quantile(0.025 / len(values)) / quantile(0.025)
+    return [value.value + wider * (getattr(value, end) - value.value) for value in values]
+
+
+def _least(values):
+    """Of values that are about alike the least is least by luck: of ten, one in four would have
+    an upper end below the truth."""
+    return Measured(min(value.value for value in values),
+                    # Of numpy, since an unknown end among them makes the whole unknown.
+                    float(numpy.min([value.low for value in values])),
+                    float(numpy.min(_ends_at_once(values, "high"))))
+
+
+def _greatest(values):
+    return Measured(max(value.value for value in values),
+                    float(numpy.max(_ends_at_once(values, "low"))),
+                    float(numpy.max([value.high for value in values])))
+
+
 def _picked(values, how):
     """One number of several, with its interval.
 
     spread    the greatest over the least: how far from flat a curve is
     growth    the greatest of the later ones over the first
     least     the least of all"""
-    if how == "least":
-        return Measured(*(min(ends) for ends in zip(*values)))
-    first, later = values[0], values[1:]
     if how == "growth":
-        over = [value.over(first) for value in later]
-        return Measured(*(max(ends) for ends in zip(*over)))
-    least = Measured(*(min(ends) for ends in zip(*values)))
-    greatest = Measured(*(max(ends) for ends in zip(*values)))
+        # As they are: of 95 % each, ratios promise 90 % and cover 99 %.
+        over = [value.over(values[0]) for value in values[1:]]
+        return Measured(*(float(numpy.max(ends)) for ends in zip(*over)))
+    least, greatest = _least(values), _greatest(values)
+    if how == "least":
+        return least
     # No curve has a spread below 1, whatever the intervals would allow.
-    return Measured(greatest.value / least.value, max(1.0, greatest.low / least.high),
+    return Measured(greatest.value / least.value,
+                    float(numpy.maximum(1.0, greatest.low / least.high)),
                     greatest.high / least.low)
 
 

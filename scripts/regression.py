@@ -21,7 +21,8 @@ a unit gives one value: the mean over its builds of the logarithm of the median 
 
 False-positive rates: the exact conditional test of two counts (given their sum, one is binomial;
 Przyborowski and Wilenski 1940), and where filters of different seeds have different rates, a score
-test with that variance too; the larger p counts. Sizes are compared as they are where the seeds are
+test with that variance too, where theory says it, else Student's of the builds' own rates; the larger
+p counts. Sizes are compared as they are where the seeds are
 the same, since nothing is left to chance then.
 
 All tests of a comparison are one family: Holm's step-down procedure (Scandinavian Journal of
@@ -30,6 +31,7 @@ Statistics 6, 1979) keeps the chance of any false alarm at 5 %, whatever depends
 
 import dataclasses
 import math
+import warnings
 
 import numpy
 from scipy import special, stats
@@ -46,6 +48,7 @@ _LEAST_ROWS_FOR_SCATTER = 10
 _LEAST_FILTERS_AS_REFERENCE = 3
 _LEAST_ROWS_OF_A_FILTER = 3
 _LEAST_FILTERS_THAT_TELL = 5
+_LARGEST_LOG = 300.0  # of a factor, far from where exp() overflows
 _REPETITIONS = numpy.array([*range(2, 21), *range(22, 50, 4), *range(50, 200, 10), 250, 500, 1000])
 
 
@@ -77,8 +80,10 @@ class Finding:
     reason: str | None = None
     needed: int | None = None     # repetitions a side that would decide
     finds: float = math.nan       # slow-down that would be found with FOUND_CHANCE
-    error: float = math.nan       # standard error of the logarithm of the ratio, of times
+    error: float = math.nan       # standard error of the logarithm of the ratio, of times: the
+                                  # greatest by any reference, since all must agree
     df: float = math.nan          # its degrees of freedom
+    references: int = 1           # that must agree
 
 
 def holm(p_values):
@@ -158,14 +163,10 @@ def excess_variance(residuals, variances, dfs):
 
 
 def _nan_median(values, axis):
-    with numpy.errstate(all="ignore"):
-        count = numpy.sum(~numpy.isnan(values), axis=axis)
-        filled = numpy.sort(values, axis=axis)  # NaN last
-        lower = numpy.take_along_axis(filled, numpy.expand_dims(
-            numpy.maximum(count - 1, 0) // 2, axis), axis)
-        upper = numpy.take_along_axis(filled, numpy.expand_dims(count // 2 - (count // 2 == count),
-                                                                axis), axis)
-        return numpy.squeeze((lower + upper) / 2, axis)
+    """numpy.nanmedian, without its warning where all are NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return numpy.nanmedian(values, axis=axis)
 
 
 def _mean(values):
@@ -325,12 +326,18 @@ def compare_times(y, is_b, rows, limits, unit="process"):
                               else "nothing in the runs tells how fast the machine was: sweep "
                                    "touch_lines and hash_only too, or give several runs a side")
             continue
-        finding.error, finding.df = float(view.error[i]), float(view.df[i])
+        _set_error(finding, usable or views, i)
         finding.needed = int(view.needed[i]) or None
         finding.p_worse = max(float(other.p_worse[i]) for other in usable or views)
         finding.p_better = max(float(other.p_better[i]) for other in usable or views)
     return Times(findings, views[0].prior_df, math.sqrt(max(view.tau2 for view in views)), unit,
                  _filters(views, is_b, rows, limits, mean_b - mean_a), _groups(views[0], rows))
+
+
+def _set_error(finding, views, i):
+    widest = max(views, key=lambda view: view.error[i])
+    finding.error, finding.df = float(widest.error[i]), float(widest.df[i])
+    finding.references = len(views)
 
 
 def _shared_scatter(view, members):
@@ -372,10 +379,10 @@ def _filters(views, is_b, rows, limits, raw):
         found[name] = Finding(
             a=1.0, b=math.exp(view.difference[i]), ratio=math.exp(view.difference[i]),
             raw_ratio=math.exp(numpy.median(raw[members[name]])), reference=view.names[i], low=math.exp(view.low[i]),
-            high=math.exp(view.high[i]), error=float(view.error[i]), df=float(view.df[i]),
-            needed=int(view.needed[i]) or None,
+            high=math.exp(view.high[i]), needed=int(view.needed[i]) or None,
             p_worse=max(float(other.p_worse[i]) for other in middles),
             p_better=max(float(other.p_better[i]) for other in middles))
+        _set_error(found[name], middles, i)
     return found
 
 
@@ -469,7 +476,12 @@ def compare_rates(a, b, limits):
         finding.p_worse = finding.p_better = 1.0
         return finding
     finding.ratio = rate_b / rate_a if k_a else math.inf
-    variance, df = _instance_variance(a, b, rate_a, rate_b)
+    spread = _spread_of_builds(a, b, rate_a, rate_b)
+    if spread is None:
+        finding.reason = ("how far the rates of filters of other seeds lie apart is unknown, and "
+                          "each side has one build")
+        return finding
+    variance, df, has_counting = spread
 
     def p_value(least, worse):
         share = n_b * least / (n_a + n_b * least)
@@ -477,8 +489,8 @@ def compare_rates(a, b, limits):
         exact = (stats.binom.sf(k_b - 1, total, share) if worse
                  else stats.binom.cdf(k_b, total, share))
         pooled = total / (n_a + n_b)
-        error = math.sqrt(pooled * (1 - pooled) * (1 / n_b + least**2 / n_a)
-                          + variance * (1 / len(b) + least**2 / len(a)))
+        counting = 0.0 if has_counting else pooled * (1 - pooled) * (1 / n_b + least**2 / n_a)
+        error = math.sqrt(counting + variance * (1 / len(b) + least**2 / len(a)))
         if variance == 0 or error == 0:
             return float(exact)
         score = (rate_b - least * rate_a) / error
@@ -491,8 +503,9 @@ def compare_rates(a, b, limits):
         extra = stats.t.ppf((1 + CONFIDENCE) / 2, df) * math.sqrt(
             variance * (1 / (len(a) * rate_a**2) + 1 / (len(b) * rate_b**2)))
         low, high = (math.log(finding.ratio / finding.low), math.log(finding.high / finding.ratio))
-        finding.low = finding.ratio / math.exp(math.hypot(low, extra))
-        finding.high = finding.ratio * math.exp(math.hypot(high, extra))
+        together = max if has_counting else math.hypot
+        finding.low = finding.ratio / math.exp(min(together(low, extra), _LARGEST_LOG))
+        finding.high = finding.ratio * math.exp(min(together(high, extra), _LARGEST_LOG))
     return finding
 
 
@@ -505,20 +518,20 @@ def _ratio_of_counts(k_a, n_a, k_b, n_b):
     return float(ratio[0]), float(ratio[1])
 
 
-def _instance_variance(a, b, rate_a, rate_b):
-    """(variance of the rate between seeds, degrees of freedom of its estimate). By theory where it
-    says so, else what the builds differ by more than counting explains."""
+def _spread_of_builds(a, b, rate_a, rate_b):
+    """(variance of the rate of a build, degrees of freedom of its estimate, whether it holds what
+    counting adds). Between seeds alone where theory says so; else what the builds differ by, of
+    which counting is a part: taken off, it would leave nothing by chance, and an interval that
+    covers 90 %. None where one build a side says nothing."""
     known = [build.instance_sd for build in (*a, *b)]
     if not any(math.isnan(sd) for sd in known):
-        return float(numpy.mean(numpy.square(known))), math.inf
+        return float(numpy.mean(numpy.square(known))), math.inf, False
     df = len(a) + len(b) - 2
     if df <= 0:
-        return 0.0, math.inf
+        return None
     squares = sum((build.false_positives / build.queries - rate)**2
                   for side, rate in ((a, rate_a), (b, rate_b)) for build in side)
-    counting = sum(rate * (1 - rate) / build.queries
-                   for side, rate in ((a, rate_a), (b, rate_b)) for build in side)
-    return max(0.0, (squares - counting * df / (len(a) + len(b))) / df), df
+    return squares / df, df, True
 
 
 def compare_sizes(a, b, limits):
@@ -571,7 +584,8 @@ def decide(findings, limits):
         if quantity == "ns":
             finding.finds = math.expm1(math.log1p(limits.ns) + finding.error * (
                 stats.t.isf(limits.alpha / len(tested), finding.df)
-                + stats.t.ppf(FOUND_CHANCE, finding.df)))
+                # Missed by any reference it is missed.
+                + stats.t.ppf(1 - (1 - FOUND_CHANCE) / finding.references, finding.df)))
         least = least_of[quantity]
         if p_worse <= limits.alpha:
             finding.verdict = WORSE

@@ -1,6 +1,8 @@
 """The statistics of `compare`, on simulated runs of which the truth is known. Fixed seeds."""
 
 import math
+import os
+import warnings
 
 import numpy
 import pytest
@@ -356,8 +358,8 @@ def test_the_interval_of_sizes_covers_95_percent():
 # --- What is no usual sample ---
 
 def _all_numbers(finding):
-    return [getattr(finding, name) for name in ("ratio", "low", "high", "p_worse", "p_better", "p_adjusted")
-            if getattr(finding, name) is not None]
+    return [getattr(finding, name) for name in ("ratio", "low", "high", "p_worse", "p_better",
+                                                "p_adjusted") if getattr(finding, name) is not None]
 
 
 @pytest.mark.parametrize("make", [
@@ -387,7 +389,77 @@ def test_strange_samples_that_are_alike_raise_no_alarm(make, processes):
 
 def test_one_sample_and_none_of_a_rate():
     assert regression.compare_rates([], [], Limits()) is None
-    finding = regression.compare_rates(builds([0], queries=1), builds([1], queries=1, seed=9), Limits())
+    finding = regression.compare_rates(builds([0], queries=1), builds([1], queries=1, seed=9),
+                                       Limits())
     assert verdict(finding) == UNDECIDED and not math.isnan(finding.p_worse)
-    everything = regression.compare_rates(builds([1000], 1000), builds([1000], 1000, seed=9), Limits())
+    everything = regression.compare_rates(builds([1000], 1000), builds([1000], 1000, seed=9),
+                                          Limits())
     assert verdict(everything) != WORSE and not math.isnan(everything.p_worse)
+
+
+# --- Chances of alarms, and power ---
+
+# Many draws take minutes: FILTERBENCH_SIMULATIONS=10000 makes as many of each.
+MANY = int(os.environ.get("FILTERBENCH_SIMULATIONS", "300"))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("deviation", [0.0, 3e-4, 1e-3])
+def test_rates_of_seeds_that_differ_by_nobody_knows_what_raise_no_alarm(count, deviation):
+    """Deviations between seeds of 0, 3 and 10 % of the rate. Alarms and misses are at most
+    Binomial(MANY, 0.05): more than the bound by chance 1 in 1e6."""
+    random = numpy.random.default_rng(25)
+    alarms = missed = 0
+    for _ in range(MANY):
+        counts = random.binomial(1_000_000, numpy.abs(random.normal(0.01, deviation, 2 * count)))
+        finding = regression.compare_rates(
+            builds(counts[:count], sd=math.nan), builds(counts[count:], seed=9, sd=math.nan),
+            Limits(fpr=0.0))
+        alarms += finding.p_worse <= 0.05
+        missed += not finding.low <= 1 <= finding.high
+    assert max(alarms, missed) <= stats.binom.isf(1e-6, MANY, 0.05)
+
+
+def test_one_build_a_side_of_which_theory_says_nothing_is_undecided():
+    """By counts alone, seeds that differ by 10 % would give an alarm in two of five comparisons."""
+    finding = regression.compare_rates(builds([10_000], sd=math.nan),
+                                       builds([12_000], seed=9, sd=math.nan), Limits())
+    assert finding.p_worse is None and verdict(finding) == UNDECIDED
+    assert "each side has one build" in finding.reason
+    # Without chance between them they are compared all the same.
+    assert verdict(regression.compare_rates(builds([7], sd=math.nan), builds([7], sd=math.nan),
+                                            Limits())) == SAME
+
+
+def test_a_slow_down_that_should_be_found_is_found():
+    """What `finds` says is found with a chance of 0.8: rows that are slower by that, a ninth of all.
+    Below 0.66 of 200 by chance 1 in 1e6. By the error of one reference alone it was 0.58."""
+    random = numpy.random.default_rng(26)
+    calm = {"drift": 0.0, "between": 0.0, "places": 0.0, "noise": 0.01}
+    own = [i for i, row in enumerate(ROWS) if not row.is_baseline and not row.builds]
+    moved = own[::9]
+    found = []
+    for _ in range(25):
+        # Told by one pair of runs, tried on another.
+        findings = judge(*simulate(random, 6, **calm)).findings
+        finds = [findings[i].finds for i in moved]
+        y, is_b = simulate(random, 6, **calm)
+        y[numpy.ix_(moved, is_b)] += numpy.log1p(finds)[:, None]
+        findings = judge(y, is_b).findings
+        found += [findings[i].verdict == WORSE for i in moved]
+    assert len(found) == 200 and 0.66 <= numpy.mean(found)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 1), (4, 3), (5, 6), (7, 2)])
+def test_the_median_without_what_is_missing_is_that_of_what_is_there(shape):
+    random = numpy.random.default_rng(27)
+    for _ in range(20):
+        values = random.normal(0, 1, shape)
+        values[random.random(shape) < 0.4] = math.nan
+        for axis in (0, 1):
+            expected = [numpy.median(line[~numpy.isnan(line)]) if (~numpy.isnan(line)).any()
+                        else math.nan for line in numpy.moveaxis(values, axis, 1)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = regression._nan_median(values, axis)
+            numpy.testing.assert_array_equal(found, expected)

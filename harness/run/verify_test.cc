@@ -5,11 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "filters/theory/agreement.h"
 
 namespace filterbench {
 namespace {
@@ -167,6 +170,47 @@ TEST(Verify, TooFewFalsePositivesAreFound) {
     return answer && (keys.contains(hash) || Mix64(hash) % 4 != 0);
   });
   EXPECT_THAT(result.problem, HasSubstr("theory says"));
+}
+
+// Exact, from the greatest and least counts that pass: no draws. Half of the false alarm is for
+// what filters differ by, so a filter of which theory knows the rate itself alarms with the other
+// half at most. A rate that is 10 % off is found for sure from 10,000 expected false positives on,
+// and not at all below 1,000: that many absent keys a round asks for.
+TEST(Verify, AlarmsAsSeldomAsItSaysAndFindsTenPercent) {
+  struct Row {
+    double rate;
+    uint64_t queries;
+    double least_power, most_power;
+  };
+  for (const Row& row : {Row{0.3, 100'000, 0.999, 1}, Row{0.01, 1'000'000, 0.999, 1},
+                         Row{0.001, 10'000'000, 0.999, 1}, Row{0.01, 100'000, 0.0005, 0.002},
+                         Row{0.001, 100'000, 0, 1e-6}}) {
+    const auto passes = [&](uint64_t count) {
+      return theory::FprAgrees(count, row.queries, {row.rate, 0}, kFprFalseAlarm);
+    };
+    const auto middle = static_cast<uint64_t>(row.rate * static_cast<double>(row.queries));
+    ASSERT_TRUE(passes(middle));
+    uint64_t most = middle;
+    for (uint64_t fails = row.queries; fails - most > 1;) {
+      const uint64_t count = std::midpoint(most, fails);
+      (passes(count) ? most : fails) = count;
+    }
+    uint64_t least = middle;
+    for (uint64_t fails = 0; least - fails > 1;) {
+      const uint64_t count = std::midpoint(fails, least);
+      (passes(count) ? least : fails) = count;
+    }
+    const auto alarms = [&](double rate) {
+      return theory::BinomialUpperTail(most + 1, row.queries, rate) +
+             theory::BinomialLowerTail(least - 1, row.queries, rate);
+    };
+    EXPECT_LE(alarms(row.rate), kFprFalseAlarm / 2 * 1.001) << row.rate;
+    EXPECT_GT(alarms(row.rate), kFprFalseAlarm / 4) << row.rate;
+    for (const double factor : {0.9, 1.1}) {
+      EXPECT_GE(alarms(factor * row.rate), row.least_power) << row.rate << " " << factor;
+      EXPECT_LE(alarms(factor * row.rate), row.most_power) << row.rate << " " << factor;
+    }
+  }
 }
 
 }  // namespace
