@@ -318,8 +318,8 @@ TEST(NestedMedianInterval, IsTheSameEachTimeAndHasTheMedianInside) {
 // Covered ~ Binomial(trials, at least the confidence): below it by six standard deviations with a
 // chance below 1e-9. Where processes alone differ the coverage is that of Student's interval, and
 // must not exceed the confidence by more either. Percentiles of the bootstrap alone cover half of
-// the time with two processes that differ, three quarters with three. Over 10,000 draws, of processes
-// (of which two promise 0.8) with 2 builds of 5 passes, it covered
+// the time with two processes that differ, three quarters with three. Over 10,000 draws, of
+// processes (of which two promise 0.8) with 2 builds of 5 passes, it covered
 //   processes              2      3      4      6      9
 //   {0.05, 0, 0.0005}      0.798  0.949  0.952  0.952  0.972
 //   {0.05, 0.025, 0.025}   0.824  0.957  0.958  0.953  0.960
@@ -358,8 +358,8 @@ TEST(NestedMedianInterval, CoversAsOftenAsItSaysWhateverTheLevelsContribute) {
 }
 
 // A run adds processes until the interval is as narrow as asked for, so it stops more often where
-// it is narrow by luck. With up to 6 processes what it reports then covers 94 % in the worst of these
-// cases: below 0.93 by six standard deviations with a chance below 1e-9. Of bootstrap percentiles
+// it is narrow by luck. With up to 6 processes what it reports then covers 94 % in the worst of
+// these cases: below 0.93 by six standard deviations with a chance below 1e-9. Of bootstrap percentiles
 // 76 % would. With 3 to 9 processes of 2 builds and 5 passes, over 1,000 runs, it covered
 //   asked width      0.02   0.05   0.1    0.2
 //   {0.05, 0, 0.0005}      0.965  0.931  0.923  0.946

@@ -53,7 +53,8 @@ def test_the_interval_of_a_difference_covers_95_percent():
     random = numpy.random.default_rng(6)
     covered = 0
     for a, b in random.normal([7, 4], [0.3, 0.1], (DRAWS, 2)):
-        found = gets.difference(Measured(a, a - 0.588, a + 0.588), Measured(b, b - 0.196, b + 0.196))
+        found = gets.difference(Measured(a, a - 0.588, a + 0.588),
+                                Measured(b, b - 0.196, b + 0.196))
         covered += found.low <= 3 <= found.high
     assert 0.94 <= covered / DRAWS <= 0.96
 

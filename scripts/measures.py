@@ -35,7 +35,8 @@ Intervals   Times: the summary's (results/README.md). FPR: a filter is one of ma
             builds, from the theory's deviation of one filter; where that is unknown, Student's
             interval of the builds' rates if it is wider; one build alone tells nothing of
             others, and the interval is unknown. The least or the greatest of several: their
-            intervals are widened so that all hold at once (Bonferroni). Sizes: the same in all builds, no width.
+            intervals are widened so that all hold at once (Bonferroni). Sizes: the same in all
+            builds, no width.
             Metrics: the summary's; where false positives are in them, with the builds' deviation.
             Ratios: plots/ratios.py.
 
@@ -342,10 +343,10 @@ def _value(data, measure, extra):
 # --- Several points ---
 
 def _ends_at_once(values, end):
-    """The ends, "low" or "high", of intervals of 95 % that are so wide that all of them hold at once
+    """The ends, "low" or "high", of intervals of 95 % made so wide that all of them hold at once
     with 95 %: half-widths times the ratio of the normal quantiles (Dunn 1961, Multiple comparisons
-    among means, Journal of the American Statistical Association 56). For few processes, whose law is
-    Student's, that is less than it should be, but no interval is as narrow by then."""
+    among means, Journal of the American Statistical Association 56). For few processes, whose law
+    is Student's, that is less than it should be, so the promise is one of normal values."""
     quantile = statistics.NormalDist().inv_cdf
     wider = quantile(0.025 / len(values)) / quantile(0.025)
     return [value.value + wider * (getattr(value, end) - value.value) for value in values]

@@ -432,8 +432,8 @@ def test_one_build_a_side_of_which_theory_says_nothing_is_undecided():
 
 
 def test_a_slow_down_that_should_be_found_is_found():
-    """What `finds` says is found with a chance of 0.8: rows that are slower by that, a ninth of all.
-    Below 0.66 of 200 by chance 1 in 1e6. By the error of one reference alone it was 0.58."""
+    """What `finds` says is found with a chance of 0.8: rows that are slower by that, a ninth of
+    all. Below 0.66 of 200 by chance 1 in 1e6. By the error of one reference alone it was 0.58."""
     random = numpy.random.default_rng(26)
     calm = {"drift": 0.0, "between": 0.0, "places": 0.0, "noise": 0.01}
     own = [i for i, row in enumerate(ROWS) if not row.is_baseline and not row.builds]
