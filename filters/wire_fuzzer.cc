@@ -16,17 +16,16 @@
 #include "filters/filter.h"
 #include "filters/fuzzer.h"
 #include "filters/hash.h"
+#include "filters/test_wire.h"
 
 namespace filterbench {
 namespace {
 
-using Wire = std::vector<std::byte>;
+using test::kFilterAt;
+using test::kHeaderBytes;
+using test::kPayloadBytesAt;
+using test::Wire;
 
-// filters/wire.h
-constexpr size_t kHeaderBytes = 64;
-constexpr size_t kChecksumAt = 8;
-constexpr size_t kPayloadBytesAt = 16;
-constexpr size_t kFilterAt = 28;
 constexpr size_t kFilterBytes = kHeaderBytes - kFilterAt;
 
 std::string Of(std::string_view filter, std::string_view what) {
@@ -37,14 +36,8 @@ std::string Of(std::string_view filter, std::string_view what) {
 Wire WithRightHeader(Wire wire, const Wire& header) {
   const size_t payload_bytes = wire.size() - kHeaderBytes;
   std::memcpy(wire.data(), header.data(), kHeaderBytes);
-  for (size_t i = 0; i < 8; ++i) {
-    wire[kPayloadBytesAt + i] = static_cast<std::byte>(payload_bytes >> (8 * i));
-  }
-  const uint64_t checksum =
-      XXH3_64bits(wire.data() + kPayloadBytesAt, wire.size() - kPayloadBytesAt);
-  for (size_t i = 0; i < 8; ++i) {
-    wire[kChecksumAt + i] = static_cast<std::byte>(checksum >> (8 * i));
-  }
+  test::StoreU64(payload_bytes, wire, kPayloadBytesAt);
+  test::FixChecksum(wire);
   return wire;
 }
 

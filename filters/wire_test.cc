@@ -13,23 +13,18 @@
 
 #include "filters/hash.h"
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 
 namespace filterbench {
 namespace {
 
-using Wire = std::vector<std::byte>;
-
-constexpr size_t kHeaderBytes = 64;
-constexpr size_t kChecksumAt = 8;
-constexpr size_t kPayloadBytesAt = 16;
-constexpr size_t kVersionAt = 24;
-constexpr size_t kFilterAt = 28;
-
-uint64_t LoadU64(const Wire& wire, size_t at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < 8; ++i) value |= static_cast<uint64_t>(wire[at + i]) << (8 * i);
-  return value;
-}
+using test::kChecksumAt;
+using test::kFilterAt;
+using test::kHeaderBytes;
+using test::kPayloadBytesAt;
+using test::kVersionAt;
+using test::LoadU64;
+using test::Wire;
 
 TEST(WireReaderTest, ReadsWhatWasWritten) {
   const std::vector<std::byte> table(100, std::byte{7});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 #include "filters/theory/blocked_bloom.h"
 
 namespace filterbench {
@@ -81,8 +82,7 @@ TEST(CacheSectorizedTest, DeserializeRefusesThemToo) {
   constexpr size_t kOffsetOfK = kHeader + 8 + 8 + 8;  // after seed, bits_per_key, groups
   const uint64_t k = 5;
   std::memcpy(wire.data() + kOffsetOfK, &k, sizeof(k));
-  const uint64_t checksum = XXH3_64bits(wire.data() + 16, wire.size() - 16);
-  std::memcpy(wire.data() + 8, &checksum, sizeof(checksum));
+  test::FixChecksum(wire);
   const auto read = CacheSectorized::Deserialize(wire);
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().find("multiple of groups"), std::string::npos) << read.error();

@@ -15,6 +15,7 @@
 #include "filters/bloom/scalable_bloom.h"
 #include "filters/bloom/taffy_block.h"
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 #include "filters/theory/agreement.h"
 #include "filters/theory/blocked_bloom.h"
 
@@ -233,8 +234,7 @@ TYPED_TEST(GrowingTest, RefusesFieldsThatContradictTheTable) {
   const auto with = [&](size_t field, uint64_t value) {
     std::vector<std::byte> hostile = wire;
     std::memcpy(hostile.data() + 64 + 8 * field, &value, sizeof(value));
-    const uint64_t checksum = XXH3_64bits(hostile.data() + 16, hostile.size() - 16);
-    std::memcpy(hostile.data() + 8, &checksum, sizeof(checksum));
+    test::FixChecksum(hostile);
     return TypeParam::Deserialize(hostile);
   };
   const auto field = [&](size_t i) {

@@ -22,36 +22,21 @@
 #include "filters/hash.h"
 #include "filters/conformance/tested.h"
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 
 namespace filterbench {
 namespace {
 
+using test::FixChecksum;
+using test::kFilterAt;
+using test::kHeaderBytes;
+using test::kPayloadBytesAt;
+using test::kVersionAt;
+using test::LoadU64;
+using test::StoreU64;
 using test::TestHashes;
 using test::UsualParams;
-
-using Wire = std::vector<std::byte>;
-
-constexpr size_t kHeaderBytes = 64;
-constexpr size_t kChecksumAt = 8;
-constexpr size_t kPayloadBytesAt = 16;
-constexpr size_t kVersionAt = 24;
-constexpr size_t kFilterAt = 28;
-
-void StoreU64(uint64_t value, Wire& wire, size_t at) {
-  for (size_t i = 0; i < 8; ++i) wire[at + i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-uint64_t LoadU64(const Wire& wire, size_t at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < 8; ++i) value |= static_cast<uint64_t>(wire[at + i]) << (8 * i);
-  return value;
-}
-
-// Makes the checksum right for what the wire holds, as somebody with bad intentions would.
-void FixChecksum(Wire& wire) {
-  StoreU64(XXH3_64bits(wire.data() + kPayloadBytesAt, wire.size() - kPayloadBytesAt), wire,
-           kChecksumAt);
-}
+using test::Wire;
 
 template <class F>
 class WireTest : public ::testing::Test {

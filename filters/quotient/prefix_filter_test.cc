@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 #include "filters/theory/quotient.h"
 
 namespace filterbench {
@@ -198,8 +198,7 @@ TEST(PrefixFilter, RefusesHeadersOfNoBin) {
     for (size_t bit = 0; bit < 56; ++bit) {
       std::vector<std::byte> damaged = wire;
       damaged[table_at + bin * PrefixBin::kBytes + bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-      const uint64_t checksum = XXH3_64bits(damaged.data() + 16, damaged.size() - 16);
-      std::memcpy(damaged.data() + 8, &checksum, sizeof(checksum));
+      test::FixChecksum(damaged);
       const auto read = PrefixFilter::Deserialize(damaged);
       if (bit < 50 || bit == 55) {
         ASSERT_FALSE(read) << "bin " << bin << " bit " << bit;

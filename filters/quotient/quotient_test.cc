@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 #include "filters/theory/agreement.h"
 
 namespace filterbench {
@@ -190,8 +191,7 @@ TEST(Quotient, RefusesMetadataOfNoTable) {
     for (uint64_t bit = 0; bit < 8 * Quotient::kRemaindersAt; ++bit) {
       std::vector<std::byte> damaged = wire;
       damaged[table_at + block * block_bytes + bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-      const uint64_t checksum = XXH3_64bits(damaged.data() + 16, damaged.size() - 16);
-      std::memcpy(damaged.data() + 8, &checksum, sizeof(checksum));
+      test::FixChecksum(damaged);
       const auto read = Quotient::Deserialize(damaged);
       ASSERT_FALSE(read) << "block " << block << " bit " << bit;
       EXPECT_NE(read.error().find("table"), std::string::npos) << read.error();
@@ -212,8 +212,7 @@ TEST(Quotient, SurvivesAnyTable) {
       damaged[table_at + FastRange64(random, wire.size() - table_at)] ^=
           static_cast<std::byte>(random);
     }
-    const uint64_t checksum = XXH3_64bits(damaged.data() + 16, damaged.size() - 16);
-    std::memcpy(damaged.data() + 8, &checksum, sizeof(checksum));
+    test::FixChecksum(damaged);
     Result<Quotient> read = Quotient::Deserialize(damaged);
     if (!read) continue;
     for (const uint64_t hash : TestHashes(0, 200)) (void)read->MayContain(hash);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "filters/test_support.h"
+#include "filters/test_wire.h"
 
 namespace filterbench {
 namespace {
@@ -212,8 +213,7 @@ TEST(VectorQuotient, RefusesMetadataOfNoBlock) {
       for (size_t bit = 0; bit < metadata_bits; ++bit) {
         std::vector<std::byte> damaged = wire;
         damaged[table_at + block * 64 + bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-        const uint64_t checksum = XXH3_64bits(damaged.data() + 16, damaged.size() - 16);
-        std::memcpy(damaged.data() + 8, &checksum, sizeof(checksum));
+        test::FixChecksum(damaged);
         const auto read = VectorQuotient::Deserialize(damaged);
         ASSERT_FALSE(read) << "block " << block << " bit " << bit;
         EXPECT_NE(read.error().find("table"), std::string::npos) << read.error();
