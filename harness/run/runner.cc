@@ -204,7 +204,6 @@ class Runner {
       }
       const std::span<const Task> chunk = tasks.first(TasksOfOneWorker(tasks));
       std::optional<Error> error;
-      bool out_of_memory = false;
       const uint32_t worker = next_worker_++;
       size_t task = 0;
       size_t point = points_done;
@@ -213,12 +212,10 @@ class Runner {
           chunk, points_done, measure_,
           {.start_anew = options_.start_anew,
            .cpu = options_.cpu,
-           // Larger sizes must not be tried: a new worker gets what is left.
-           .should_stop = [&] { return error || out_of_memory || options_.should_stop(); }},
+           .should_stop = [&] { return error || options_.should_stop(); }},
           [&](Sample sample) {
             if (error) return;
             sample.process = worker;
-            out_of_memory |= sample.status == SampleStatus::kOutOfMemory;
             error = Record(std::move(sample));
             const double seconds = Seconds(chunk[task]) /
                                    static_cast<double>(chunk[task].points.size());
@@ -232,10 +229,11 @@ class Runner {
           });
       if (error) return error;
       if (!result) return Error{result.error()};
-      if (result->end == WorkerEnd::kStopped && !out_of_memory) {
+      if (result->end == WorkerEnd::kStopped) {
         outcome_.interrupted = true;
         return std::nullopt;
       }
+      // After a failure or a lack of memory a new worker gets what is left.
       tasks = tasks.subspan(result->tasks_done);
       points_done = result->points_done;
     }

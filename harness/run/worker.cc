@@ -94,6 +94,7 @@ class Listener {
 
   bool started() const { return started_; }
   bool done() const { return task_ == tasks_.size(); }
+  bool ran_out_of_memory() const { return ran_out_of_memory_; }
   size_t tasks_done() const { return task_; }
   size_t points_done() const { return point_; }
 
@@ -106,6 +107,7 @@ class Listener {
   }
 
   void Record(Sample sample) {
+    ran_out_of_memory_ = sample.status == SampleStatus::kOutOfMemory;
     record_(std::move(sample));
     if (++point_ < tasks_[task_].points.size()) return;
     ++task_;
@@ -118,9 +120,14 @@ class Listener {
   size_t point_;
   bool prepared_ = false;  // the filter of the task under way
   bool started_ = false;
+  bool ran_out_of_memory_ = false;  // at the last point
   const MeasureSpec& measure_;
   const std::function<void(Sample)>& record_;
 };
+
+// Ends a worker after the sample that says so: what is larger must not be tried, and whoever hears of
+// it could not stop the worker in time.
+struct OutOfMemory {};
 
 template <class T>
 T Must(Result<T> result) {
@@ -157,8 +164,10 @@ Result<WorkerResult> RunWorker(std::span<const Task> tasks, size_t points_done,
     return WorkerResult{WorkerEnd::kStopped, listener.tasks_done(), listener.points_done()};
   }
   if (!listener.started()) return Error{"the process that measures " + result.reason};
-  if (result.end == IsolatedEnd::kDone) listener.MissRest();
-  if (listener.done()) return WorkerResult{WorkerEnd::kDone, tasks.size(), 0};
+  if (result.end == IsolatedEnd::kDone && !listener.ran_out_of_memory()) listener.MissRest();
+  if (result.end == IsolatedEnd::kDone || listener.done()) {
+    return WorkerResult{WorkerEnd::kDone, listener.tasks_done(), listener.points_done()};
+  }
   const Fact<int64_t> oom_kills = ReadOomKills();
   listener.Bury(result, result.signal == SIGKILL && oom_kills.known() && oom_kills_before.known() &&
                             oom_kills.value() > oom_kills_before.value());
@@ -200,12 +209,19 @@ void DoWork(std::string_view order, const SendMessage& send) {
                                           sample.time_utc =
                                               FormatUtc(std::chrono::system_clock::now());
                                           send(SampleToJson(sample).dump());
+                                          if (sample.status == SampleStatus::kOutOfMemory) {
+                                            throw OutOfMemory();
+                                          }
                                         }};
-    if (work.workload != nullptr) {
-      MeasureWorkloadRound(work, measure, round, points, root.at("scratch").get<std::string>(),
-                           events);
-    } else {
-      MeasureCaseRound(work, measure, round, points, events);
+    try {
+      if (work.workload != nullptr) {
+        MeasureWorkloadRound(work, measure, round, points, root.at("scratch").get<std::string>(),
+                             events);
+      } else {
+        MeasureCaseRound(work, measure, round, points, events);
+      }
+    } catch (const OutOfMemory&) {
+      return;
     }
   }
 }

@@ -35,7 +35,7 @@ struct WorkerOptions {
 };
 
 enum class WorkerEnd {
-  kDone,     // all tasks are done
+  kDone,     // all tasks are done, or those up to a point that ran out of memory
   kStopped,  // as should_stop said; the sample under way is lost
   kFailed,   // crashed, or was silent for too long; what it was at has become samples
 };
