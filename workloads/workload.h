@@ -142,10 +142,16 @@ class Workload {
   // All knobs of the given ones, defaults filled in; the error starts with the knob's name.
   virtual Result<nlohmann::json> CompleteKnobs(const nlohmann::json& knobs) const = 0;
   // Why complete knobs contradict each other, or the number of keys; empty if they do not.
-  virtual std::string Contradiction(const nlohmann::json& knobs, uint64_t keys) const = 0;
+  virtual std::string Contradiction([[maybe_unused]] const nlohmann::json& knobs,
+                                    [[maybe_unused]] uint64_t keys) const {
+    return {};
+  }
   // Why a filter cannot be used; empty if it can.
-  virtual std::string WhyNotWith(std::string_view filter, const nlohmann::json& params,
-                                 bool can_insert) const = 0;
+  virtual std::string WhyNotWith([[maybe_unused]] std::string_view filter,
+                                 [[maybe_unused]] const nlohmann::json& params,
+                                 [[maybe_unused]] bool can_insert) const {
+    return {};
+  }
   // For estimates: bytes in memory, and seconds to make ready and for one iteration.
   struct Cost {
     double memory_bytes = 0;

@@ -105,8 +105,6 @@ class ScriptedWorkload final : public WorkloadWithKnobs<NoKnobs> {
   std::string_view description() const override { return "for a test"; }
   std::string_view operation() const override { return "get"; }
   bool has_negative_share() const override { return true; }
-  std::string Contradiction(const json&, uint64_t) const override { return {}; }
-  std::string WhyNotWith(std::string_view, const json&, bool) const override { return {}; }
   Cost EstimateCost(const json&, uint64_t) const override { return {}; }
   Result<std::unique_ptr<WorkloadState>> Prepare(const WorkloadSetup& setup) const override {
     EXPECT_TRUE(std::filesystem::is_empty(setup.directory));

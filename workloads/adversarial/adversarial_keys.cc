@@ -167,6 +167,7 @@ Result<Chosen> Choose(const WorkloadSetup& setup, const Knobs& knobs,
       break;
     }
     case Attack::kCollide: {
+      // Not by WhyNotWith, which does not know the knobs.
       if (!setup.filters->policy().can_insert()) {
         return Error{
             fmt::format("{}attack collide needs a filter that takes single keys", kNotHere)};
@@ -345,9 +346,6 @@ class AdversarialKeys final : public WorkloadWithKnobs<Described> {
                          parsed.operations);
     }
     return {};
-  }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};  // collide is refused by Prepare: knobs are not known here
   }
 
   Cost EstimateCost(const nlohmann::json& knobs, uint64_t keys) const override {

@@ -647,9 +647,6 @@ class LevelDbGet final : public WorkloadWithKnobs<Description> {
     }
     return {};
   }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
 
   Cost EstimateCost(const nlohmann::json& json, uint64_t keys) const override {
     const Knobs knobs = Parse(json);

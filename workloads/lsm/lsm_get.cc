@@ -147,9 +147,6 @@ class LsmGet final : public WorkloadWithKnobs<Description> {
   std::string Contradiction(const nlohmann::json& knobs, uint64_t keys) const override {
     return lsm::ContradictionOf(Parse(knobs), keys, true);
   }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
   Cost EstimateCost(const nlohmann::json& json, uint64_t keys) const override {
     const Knobs knobs = Parse(json);
     constexpr double kLookupBytes = 64;

@@ -267,9 +267,6 @@ class LsmLoad final : public WorkloadWithKnobs<Description> {
   std::string Contradiction(const nlohmann::json& knobs, uint64_t keys) const override {
     return lsm::ContradictionOf(Parse(knobs), keys, false);
   }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
   Cost EstimateCost(const nlohmann::json& json, uint64_t keys) const override {
     const Knobs knobs = Parse(json);
     const uint64_t puts = PutsFor(knobs, keys);

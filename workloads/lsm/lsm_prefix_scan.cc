@@ -214,9 +214,6 @@ class LsmPrefixScan final : public WorkloadWithKnobs<Description> {
     }
     return lsm::ContradictionOf(WithFilterLevels(knobs), keys, true);
   }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
   Cost EstimateCost(const nlohmann::json& json, uint64_t keys) const override {
     const Knobs knobs = WithFilterLevels(Parse(json));
     constexpr double kScanBytes = 64;

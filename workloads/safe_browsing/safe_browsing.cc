@@ -160,9 +160,6 @@ class SafeBrowsing final : public WorkloadWithKnobs<Described> {
     }
     return {};
   }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
 
   Cost EstimateCost(const nlohmann::json& knobs, uint64_t keys) const override {
     const double n = static_cast<double>(keys);

@@ -206,10 +206,6 @@ class SemiJoin final : public WorkloadWithKnobs<Described> {
   }
   std::string_view operation() const override { return "row"; }
   bool has_negative_share() const override { return true; }
-  std::string Contradiction(const nlohmann::json&, uint64_t) const override { return {}; }
-  std::string WhyNotWith(std::string_view, const nlohmann::json&, bool) const override {
-    return {};
-  }
 
   Cost EstimateCost(const nlohmann::json& knobs, uint64_t keys) const override {
     const Knobs parsed = Parse(knobs);
