@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -115,10 +114,7 @@ Result<RunDirectory> CreateDirectory(const Ready& ready, const std::string& resu
   manifest["cpus"] = cpu ? json::array({*cpu}) : json::array();
   manifest["doctor"] = FindingsToJson(findings);
   if (const auto error = directory->WriteManifest(manifest)) {
-    // Without a manifest it is no run, and could not be resumed either.
-    std::error_code ignored;
-    std::filesystem::remove(directory->path() / "samples.jsonl", ignored);
-    std::filesystem::remove(directory->path(), ignored);
+    directory->Discard();
     return *error;
   }
   return directory;

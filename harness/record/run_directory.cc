@@ -112,6 +112,12 @@ std::optional<Error> RunDirectory::WriteManifest(const json& manifest) {
   return WriteDocument(file, "manifest", manifest);
 }
 
+void RunDirectory::Discard() {
+  std::error_code ignored;
+  std::filesystem::remove(path_ / "samples.jsonl", ignored);
+  std::filesystem::remove(path_, ignored);  // not where something lies in it
+}
+
 std::optional<Error> RunDirectory::AppendSample(const Sample& sample) {
   const fs::path file = path_ / "samples.jsonl";
   if (complete_) return At(path_, "is complete: no sample can be added");

@@ -59,6 +59,8 @@ class RunDirectory {
 
   // Once, before the first sample.
   [[nodiscard]] std::optional<Error> WriteManifest(const nlohmann::json& manifest);
+  // Removes a run that got no manifest: it would be none, and could not be resumed either.
+  void Discard();
   // Appends one line. After an error the file ends with the last whole line.
   [[nodiscard]] std::optional<Error> AppendSample(const Sample& sample);
   // Until then a loss of power may take samples; a kill takes none.
