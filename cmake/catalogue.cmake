@@ -12,6 +12,31 @@
 set(FILTERBENCH_ONLY "" CACHE STRING "types of filters/catalogue.txt to build; all if empty")
 set(FILTERBENCH_EXTERNAL_FILTERS "" CACHE STRING "TYPE=HEADER of filters from outside of the tree")
 
+# One of the files <types>_test.cc; `output` becomes its path.
+function(filterbench_write_conformance_test output_directory external types headers output)
+  list(JOIN types "_" identifier)
+  string(MAKE_C_IDENTIFIER ${identifier} identifier)
+  list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
+  list(JOIN includes "" includes)
+  list(TRANSFORM types PREPEND "filterbench::")
+  list(JOIN types ", " types)
+  set(test ${output_directory}/filters/conformance/${identifier}_test.cc)
+  file(CONFIGURE OUTPUT ${test} @ONLY CONTENT [=[
+// Made by cmake/catalogue.cmake from filters/catalogue.txt.
+@includes@
+#define FILTERBENCH_TESTED_FILTER @types@
+#define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL @external@
+#include "filters/conformance/cases.h"
+#include "filters/conformance/contract.h"
+#include "filters/conformance/fpr.h"
+#include "filters/conformance/golden.h"
+#include "filters/conformance/kernel.h"
+#include "filters/conformance/params.h"
+#include "filters/conformance/wire.h"
+]=])
+  set(${output} ${test} PARENT_SCOPE)
+endfunction()
+
 function(filterbench_generate_catalogue catalogue output_directory conformance_tests
          external_sources tests_of_all)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${catalogue})
@@ -35,11 +60,8 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
   set(types "")
   set(not_built "")
   set(tests "")
-  set(external_types "")
-  # Of the tests: "0|1 TYPE HEADER TYPE HEADER ...", the first telling whether they are external.
-  set(units "")
-  set(unit_types 0)
-  set(types_per_unit 4)
+  set(our_types "")
+  set(our_headers "")
   foreach(line IN LISTS lines)
     separate_arguments(words UNIX_COMMAND "${line}")
     list(LENGTH words count)
@@ -74,18 +96,11 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
     string(APPEND includes "#include \"${header}\"\n")
     list(APPEND types "${type}")
     if(external)
-      list(APPEND external_types ${type})
-    endif()
-    if(external)
-      list(APPEND units "1 ${type} ${header}")
-    elseif(unit_types EQUAL 0)
-      list(APPEND units "0 ${type} ${header}")
+      filterbench_write_conformance_test(${output_directory} 1 "${type}" "${header}" test)
+      list(APPEND tests ${test})
     else()
-      list(POP_BACK units unit)
-      list(APPEND units "${unit} ${type} ${header}")
-    endif()
-    if(NOT external)
-      math(EXPR unit_types "(${unit_types} + 1) % ${types_per_unit}")
+      list(APPEND our_types ${type})
+      list(APPEND our_headers ${header})
     endif()
   endforeach()
   foreach(type IN LISTS FILTERBENCH_ONLY)
@@ -93,39 +108,17 @@ function(filterbench_generate_catalogue catalogue output_directory conformance_t
       message(FATAL_ERROR "FILTERBENCH_ONLY: ${catalogue} has no type ${type}")
     endif()
   endforeach()
-  foreach(unit IN LISTS units)
-    separate_arguments(words UNIX_COMMAND "${unit}")
-    list(POP_FRONT words external)
-    set(unit_includes "")
-    set(unit_types "")
-    while(words)
-      list(POP_FRONT words type header)
-      string(APPEND unit_includes "#include \"${header}\"\n")
-      list(APPEND unit_types "filterbench::${type}")
-    endwhile()
-    list(JOIN unit_types "_" identifier)
-    string(REPLACE "filterbench::" "" identifier "${identifier}")
-    string(MAKE_C_IDENTIFIER "${identifier}" identifier)
-    list(JOIN unit_types ", " unit_types)
-    set(test ${output_directory}/filters/conformance/${identifier}_test.cc)
+  list(LENGTH our_types count)
+  set(types_per_test 4)
+  set(first 0)
+  while(first LESS count)
+    list(SUBLIST our_types ${first} ${types_per_test} test_types)
+    list(SUBLIST our_headers ${first} ${types_per_test} test_headers)
+    filterbench_write_conformance_test(${output_directory} 0 "${test_types}" "${test_headers}" test)
     list(APPEND tests ${test})
-    file(CONFIGURE OUTPUT ${test} @ONLY CONTENT [=[
-// Made by cmake/catalogue.cmake from filters/catalogue.txt.
-@unit_includes@
-#define FILTERBENCH_TESTED_FILTER @unit_types@
-#define FILTERBENCH_TESTED_FILTER_IS_EXTERNAL @external@
-#include "filters/conformance/cases.h"
-#include "filters/conformance/contract.h"
-#include "filters/conformance/fpr.h"
-#include "filters/conformance/golden.h"
-#include "filters/conformance/kernel.h"
-#include "filters/conformance/params.h"
-#include "filters/conformance/wire.h"
-]=])
-  endforeach()
+    math(EXPR first "${first} + ${types_per_test}")
+  endwhile()
   set(of_all "")
-  set(our_types ${types})
-  list(REMOVE_ITEM our_types ${external_types})
   list(JOIN our_types ", " our_types)
   foreach(what IN ITEMS golden kernel)
     set(test ${output_directory}/filters/conformance/of_all_${what}.cc)

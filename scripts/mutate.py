@@ -196,8 +196,7 @@ class Tree:
         # A command of several parts, joined by && and with `:` at its ends.
         link = next(part for part in self._commands[program].split("&&") if " -o " in part)
         words = shlex.split(link)
-        kept = [word for word in words
-                if str(directory / "objects" / word) not in {str(o) for o in objects}]
+        kept = [word for word in words if directory / "objects" / word not in objects]
         at = kept.index("-o")
         kept[at + 1] = str(directory / program)
         kept[at:at] = [str(made) for made in objects]
@@ -247,10 +246,9 @@ def try_mutation(mutation, tree, directory):
     """Plants the bug, runs its tests, and says what came of it."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    is_python = mutation.file.endswith(".py")
     needs_copy = any(test.startswith("pytest") for test in mutation.tests)
     copy = _copy_of_tree(tree.root, directory) if needs_copy else None
-    if is_python or not mutation.file.endswith((".cc", ".h")):
+    if not mutation.file.endswith((".cc", ".h")):
         (copy / mutation.file).write_text(_changed(mutation, tree.root), encoding="utf-8")
     else:
         for program in {"filterbench" if test.startswith("pytest") else test.split()[0]
