@@ -5,14 +5,12 @@ import os
 import pty
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
+from harness.testing import NEEDS_PROGRAM, PROGRAM
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+pytestmark = NEEDS_PROGRAM
 
 BY_HAND = ["--m", 32, "--k", 3, "--positions", "apple=2,14,27", "--positions", "mango=5,11,20",
            "--positions", "kiwi=2,9,20", "--positions", "grape=5,14,27"]

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
+from harness import testing
+from harness.testing import (NEEDS_PROGRAM, PROGRAM, ROOT, child_of, filterbench, identity,
+                             read_samples)
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+pytestmark = NEEDS_PROGRAM
 
 TINY = {
     "measure": {"processes": 1, "max_processes": 1, "rounds": 2, "width": None, "passes": 2, "pass_seconds": 0, "stream_lookups": 4096,
@@ -30,23 +31,8 @@ TINY = {
 POINTS_OF_TINY = (2 * 2 + 2) * (1 + 2 * 2 * 2)
 
 
-def filterbench(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=300, **options)
-
-
 def write_spec(directory, spec=TINY):
-    path = Path(directory) / "tiny.json"
-    path.write_text(spec if isinstance(spec, str) else json.dumps(spec))
-    return path
-
-
-def read_samples(run):
-    return [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
-
-
-def identity(sample):
-    return sample["point_id"], sample["round"]
+    return testing.write_spec(directory, spec)
 
 
 def only_run(results):
@@ -370,9 +356,9 @@ MISBEHAVING = {
 def worker_of(process):
     """The process that measures for `process`, once it is there."""
     while process.poll() is None:
-        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
-        if children.stdout.split():
-            return int(children.stdout.split()[0])
+        worker = child_of(process.pid)
+        if worker is not None:
+            return worker
         time.sleep(0.005)
     pytest.fail("the run ended before its worker was seen")
 

@@ -5,18 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
-COMMANDS = {"compare": "scripts.compare", "compare-cpus": "scripts.compare_cpus",
-            "merge": "scripts.merge", "submit": "scripts.submit", "keep": "scripts.keep",
-            "figures": "plots.draw", "report": "plots.report.page", "advise": "scripts.advise",
-            "claims": "scripts.claims"}
+from harness.testing import NEEDS_PROGRAM, PROGRAM, PYTHON_COMMANDS
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+pytestmark = NEEDS_PROGRAM
 
 # Shows how it was called, and what of the environment is its own.
 STAND_IN = """
@@ -32,7 +26,7 @@ sys.exit(6)
 def tree(tmp_path):
     """A source tree at a path with a blank, whose commands only say how they were called."""
     root = tmp_path / "source tree"
-    for module in COMMANDS.values():
+    for module in PYTHON_COMMANDS.values():
         *packages, name = module.split(".")
         folder = root
         for package in packages:
@@ -56,11 +50,11 @@ def said(done):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", PYTHON_COMMANDS)
 def test_a_command_is_a_module_of_the_tree(tree, tmp_path, name):
     words = ["a b", "--help", "--json", "", "-x", "--", "*"]
     seen = said(call(name, *words, cwd=tmp_path, FILTERBENCH_HOME=tree))
-    assert seen["module"] == COMMANDS[name]
+    assert seen["module"] == PYTHON_COMMANDS[name]
     assert seen["arguments"] == words
     assert seen["cwd"] == str(tmp_path)
     assert seen["program"] == str(PROGRAM.resolve())
@@ -125,7 +119,7 @@ def test_help_has_a_line_for_each():
     shown = call("--help")
     assert shown.returncode == 0
     lines = [line.split() for line in shown.stdout.splitlines()]
-    for name in COMMANDS:
+    for name in PYTHON_COMMANDS:
         (line,) = [line for line in lines if line[:1] == [name]]
         assert len(line) > 4
 
@@ -142,4 +136,4 @@ def test_unknown_commands_get_the_nearest_name(given, nearest):
 def test_a_command_like_none_gets_all_names():
     done = call("frobnicate-everything")
     assert done.returncode == 2
-    assert all(name in done.stderr for name in (*COMMANDS, "run", "list"))
+    assert all(name in done.stderr for name in (*PYTHON_COMMANDS, "run", "list"))

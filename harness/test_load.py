@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
+from harness.testing import (NEEDS_PROGRAM, PROGRAM, child_of, filterbench, identity, read_samples,
+                             write_spec)
+
 POINTS = int(os.environ.get("FILTERBENCH_LOAD_POINTS", "600"))
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+pytestmark = NEEDS_PROGRAM
 
 MEASURE = {"processes": 1, "max_processes": 1, "rounds": 1, "width": None, "passes": 1,
            "pass_seconds": 0, "stream_lookups": 4096, "fpr_queries": 1000}
@@ -33,28 +34,17 @@ def many_points(count):
                         "negative_shares": [0, 1], "targets": ["best", "scalar"]}]}
 
 
-def write_spec(directory, spec):
-    path = Path(directory) / "load.json"
-    path.write_text(json.dumps(spec))
-    return path
-
-
 def start(spec, results, *arguments, **options):
     return subprocess.Popen([PROGRAM, "run", spec, "--results", results, *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def run(spec, results, *arguments, **options):
-    return subprocess.run([PROGRAM, "run", spec, "--results", results, *arguments],
-                          capture_output=True, text=True, timeout=300, **options)
-
-
-def samples_of(directory):
-    return [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
+    return filterbench("run", spec, "--results", results, *arguments, **options)
 
 
 def identities(samples):
-    return {(sample["point_id"], sample["round"]) for sample in samples}
+    return {identity(sample) for sample in samples}
 
 
 def wait_for_samples(results, process, least_bytes=1):
@@ -76,14 +66,6 @@ def resident_kib(pid):
     return None
 
 
-def child_of(pid):
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(children[0]) if children else None
-
-
 def test_memory_stays_flat_over_many_points(tmp_path):
     """The process that measures keeps nothing of a point that is done; the one that records keeps
     what the next rounds need to know of it, which is a few numbers."""
@@ -102,7 +84,7 @@ def test_memory_stays_flat_over_many_points(tmp_path):
                 seen.append((size / bytes_per_sample, *memory))
             time.sleep(0.02)
         assert process.wait() == 0, (tmp_path / "talk").read_text()
-    samples = samples_of(directory)
+    samples = read_samples(directory)
     assert len(identities(samples)) == len(samples) == POINTS
     assert {sample["status"] for sample in samples} == {"ok"}
     assert len({sample["process"] for sample in samples}) == 1
@@ -128,7 +110,7 @@ def test_runs_at_once_in_one_directory_do_not_mix(tmp_path):
     for process, keys in zip(processes, wanted):
         out, talk = process.communicate(timeout=300)
         assert process.returncode == 0, talk
-        samples = samples_of(Path(out.strip()))
+        samples = read_samples(Path(out.strip()))
         assert len(identities(samples)) == len(samples) == 100
         assert {sample["point"]["keys"] for sample in samples} == keys
         assert [sample["sequence"] for sample in samples] == list(range(100))
@@ -164,7 +146,7 @@ def test_a_clock_that_goes_back_harms_nothing(tmp_path):
                env={**os.environ, "LD_PRELOAD": str(library)})
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.strip())
-    samples = samples_of(directory)
+    samples = read_samples(directory)
     if "libasan" not in done.stderr:
         hours = [datetime.fromisoformat(sample["time_utc"]) for sample in samples]
         assert all(later < earlier for earlier, later in zip(hours, hours[1:])), "it did go back"
@@ -193,12 +175,12 @@ def test_a_file_system_of_64_kib_fills_up_and_the_run_goes_on_from_there(tmp_pat
     assert done.returncode == 5, done.stderr
     assert f"{disk}/" in done.stderr and "No space left on device" in done.stderr
     (directory,) = kept.glob("*/*")
-    before = samples_of(directory)
+    before = read_samples(directory)
     assert before and not (directory / "COMPLETE").exists()
     assert not list(directory.glob("*.tmp"))
     done = run(spec, kept, "--resume", directory)
     assert done.returncode == 0, done.stderr
-    after = samples_of(directory)
+    after = read_samples(directory)
     assert after[:len(before)] == before and len(identities(after)) == len(after) == 40
 
 
@@ -275,7 +257,7 @@ def test_a_kill_at_any_stage_loses_nothing(tmp_path, victim, least_bytes):
         os.kill(worker, signal.SIGKILL)
     _, talk = process.communicate(timeout=120)
     if (directory / "COMPLETE").exists():
-        samples = samples_of(directory)
+        samples = read_samples(directory)
         assert {sample["status"] for sample in samples} <= {"ok", "crashed"}
         assert process.returncode == (5 if any(s["status"] != "ok" for s in samples) else 0), talk
     else:
@@ -283,7 +265,7 @@ def test_a_kill_at_any_stage_loses_nothing(tmp_path, victim, least_bytes):
         before = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
         done = run(path, results, "--resume", directory)
         assert done.returncode == 0, done.stderr
-        samples = samples_of(directory)
+        samples = read_samples(directory)
         assert samples[:len(before)] == before
     assert len(identities(samples)) == len(samples) == 60
     assert (directory / "COMPLETE").exists()

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("FILTERBENCH", ROOT / "build/release/filterbench"))
+from harness.testing import NEEDS_PROGRAM, PROGRAM, filterbench
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+pytestmark = NEEDS_PROGRAM
 
 MEASURE = {"processes": 1, "max_processes": 1, "rounds": 1, "width": None, "passes": 2,
            "pass_seconds": 0}
@@ -34,11 +33,6 @@ SMALL = {
 FILTER_OF = {"rocksdb_get": "rocksdb_bloom"}
 WITHOUT_SHARE = {"lsm_load", "cdn_admission", "adversarial_keys"}
 NO_FILTER = "always_maybe"
-
-
-def filterbench(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=300, **options)
 
 
 def spec_of(sweeps, **measure):
